@@ -9,7 +9,8 @@
 
 namespace crucible {
 
-/// Base of every exception thrown on purpose.  `exit_code()` is what a command-line tool returns for it.
+/// Base of every exception thrown on purpose.  `exit_code()` is what a command-line tool returns
+/// for it.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,0 +1,130 @@
+// Kernels that are not written yet.  Each line goes when its family file defines it.
+#include "core/check.h"
+#include "ops/cpu/cpu_backend.h"
+
+namespace crucible::cpu {
+
+// copy.cpp
+void CpuBackend::kernel(const prim::Fill&) {
+  fail<DeviceError>("cpu: Fill is not written.");
+}
+void CpuBackend::kernel(const prim::Copy&) {
+  fail<DeviceError>("cpu: Copy is not written.");
+}
+// elementwise.cpp
+void CpuBackend::kernel(const prim::Unary&) {
+  fail<DeviceError>("cpu: Unary is not written.");
+}
+void CpuBackend::kernel(const prim::UnaryBackward&) {
+  fail<DeviceError>("cpu: UnaryBackward is not written.");
+}
+void CpuBackend::kernel(const prim::Binary&) {
+  fail<DeviceError>("cpu: Binary is not written.");
+}
+void CpuBackend::kernel(const prim::BinaryBackward&) {
+  fail<DeviceError>("cpu: BinaryBackward is not written.");
+}
+void CpuBackend::kernel(const prim::Compare&) {
+  fail<DeviceError>("cpu: Compare is not written.");
+}
+void CpuBackend::kernel(const prim::Where&) {
+  fail<DeviceError>("cpu: Where is not written.");
+}
+// reduce.cpp
+void CpuBackend::kernel(const prim::Reduce&) {
+  fail<DeviceError>("cpu: Reduce is not written.");
+}
+void CpuBackend::kernel(const prim::ReduceBackward&) {
+  fail<DeviceError>("cpu: ReduceBackward is not written.");
+}
+void CpuBackend::kernel(const prim::ArgMax&) {
+  fail<DeviceError>("cpu: ArgMax is not written.");
+}
+void CpuBackend::kernel(const prim::SumSquares&) {
+  fail<DeviceError>("cpu: SumSquares is not written.");
+}
+// matmul.cpp
+void CpuBackend::kernel(const prim::Matmul&) {
+  fail<DeviceError>("cpu: Matmul is not written.");
+}
+void CpuBackend::kernel(const prim::BiasActivationBackward&) {
+  fail<DeviceError>("cpu: BiasActivationBackward is not written.");
+}
+// conv.cpp
+void CpuBackend::kernel(const prim::Convolution&) {
+  fail<DeviceError>("cpu: Convolution is not written.");
+}
+void CpuBackend::kernel(const prim::ConvolutionDataGradient&) {
+  fail<DeviceError>("cpu: ConvolutionDataGradient is not written.");
+}
+void CpuBackend::kernel(const prim::ConvolutionFilterGradient&) {
+  fail<DeviceError>("cpu: ConvolutionFilterGradient is not written.");
+}
+// norm.cpp
+void CpuBackend::kernel(const prim::BatchNorm&) {
+  fail<DeviceError>("cpu: BatchNorm is not written.");
+}
+void CpuBackend::kernel(const prim::BatchNormBackward&) {
+  fail<DeviceError>("cpu: BatchNormBackward is not written.");
+}
+void CpuBackend::kernel(const prim::LayerNorm&) {
+  fail<DeviceError>("cpu: LayerNorm is not written.");
+}
+void CpuBackend::kernel(const prim::LayerNormBackward&) {
+  fail<DeviceError>("cpu: LayerNormBackward is not written.");
+}
+// pool.cpp
+void CpuBackend::kernel(const prim::Pool&) {
+  fail<DeviceError>("cpu: Pool is not written.");
+}
+void CpuBackend::kernel(const prim::PoolBackward&) {
+  fail<DeviceError>("cpu: PoolBackward is not written.");
+}
+// softmax.cpp
+void CpuBackend::kernel(const prim::Softmax&) {
+  fail<DeviceError>("cpu: Softmax is not written.");
+}
+void CpuBackend::kernel(const prim::SoftmaxBackward&) {
+  fail<DeviceError>("cpu: SoftmaxBackward is not written.");
+}
+// loss.cpp
+void CpuBackend::kernel(const prim::CrossEntropy&) {
+  fail<DeviceError>("cpu: CrossEntropy is not written.");
+}
+void CpuBackend::kernel(const prim::CrossEntropyBackward&) {
+  fail<DeviceError>("cpu: CrossEntropyBackward is not written.");
+}
+void CpuBackend::kernel(const prim::CountCorrect&) {
+  fail<DeviceError>("cpu: CountCorrect is not written.");
+}
+// embedding.cpp
+void CpuBackend::kernel(const prim::Embedding&) {
+  fail<DeviceError>("cpu: Embedding is not written.");
+}
+void CpuBackend::kernel(const prim::EmbeddingBackward&) {
+  fail<DeviceError>("cpu: EmbeddingBackward is not written.");
+}
+// attention.cpp
+void CpuBackend::kernel(const prim::Attention&) {
+  fail<DeviceError>("cpu: Attention is not written.");
+}
+void CpuBackend::kernel(const prim::AttentionBackward&) {
+  fail<DeviceError>("cpu: AttentionBackward is not written.");
+}
+// dropout.cpp
+void CpuBackend::kernel(const prim::Dropout&) {
+  fail<DeviceError>("cpu: Dropout is not written.");
+}
+// random.cpp
+void CpuBackend::kernel(const prim::Random&) {
+  fail<DeviceError>("cpu: Random is not written.");
+}
+// optimizer.cpp
+void CpuBackend::kernel(const prim::SgdStep&) {
+  fail<DeviceError>("cpu: SgdStep is not written.");
+}
+void CpuBackend::kernel(const prim::AdamWStep&) {
+  fail<DeviceError>("cpu: AdamWStep is not written.");
+}
+
+}  // namespace crucible::cpu
