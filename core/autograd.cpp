@@ -189,7 +189,7 @@ const Tensor& Saved::get() const {
 
 namespace autograd {
 
-bool wanted(Inputs inputs) {
+bool wanted(const Inputs& inputs) {
   if (no_grad) return false;
   for (const Tensor& input : inputs) {
     if (input.requires_grad()) return true;
@@ -197,7 +197,7 @@ bool wanted(Inputs inputs) {
   return false;
 }
 
-Tensor attach(const OpInfo& op, const Tensor& y, Inputs inputs, Backward backward) {
+Tensor attach(const OpInfo& op, const Tensor& y, const Inputs& inputs, Backward backward) {
   auto node = std::make_shared<Node>();
   node->op = &op;
   node->inputs.reserve(inputs.size());
@@ -212,7 +212,7 @@ Tensor attach(const OpInfo& op, const Tensor& y, Inputs inputs, Backward backwar
 
 }  // namespace autograd
 
-Tensor no_gradient(const OpInfo& op, const Tensor& y, autograd::Inputs inputs) {
+Tensor no_gradient(const OpInfo& op, const Tensor& y, const autograd::Inputs& inputs) {
   return record(op, y, inputs, [&op](const Tensor&) -> Gradients {
     fail("{}: backward: this op has no gradient; detach() its input if that is meant.", op.name);
   });

@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -92,10 +93,23 @@ inline Saved save(const Tensor& tensor) {
 }
 
 namespace autograd {
-using Inputs = std::initializer_list<std::reference_wrapper<const Tensor>>;
+/// The inputs of an op: `{x, w}` or a vector of tensors.
+class Inputs {
+ public:
+  using Reference = std::reference_wrapper<const Tensor>;
+  Inputs(std::initializer_list<Reference> list) : list_(list) {}
+  Inputs(const std::vector<Tensor>& tensors) : own_(tensors.begin(), tensors.end()), list_(own_) {}
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  size_t size() const { return list_.size(); }
+
+ private:
+  std::vector<Reference> own_;
+  std::span<const Reference> list_;
+};
 /// Whether any of the inputs has a history and recording is on.
-bool wanted(Inputs inputs);
-Tensor attach(const OpInfo& op, const Tensor& y, Inputs inputs, Backward backward);
+bool wanted(const Inputs& inputs);
+Tensor attach(const OpInfo& op, const Tensor& y, const Inputs& inputs, Backward backward);
 }  // namespace autograd
 
 /// Makes `y` a differentiable function of `inputs`: the only way to do so, and it demands a
@@ -104,7 +118,7 @@ Tensor attach(const OpInfo& op, const Tensor& y, Inputs inputs, Backward backwar
 /// The closure captures save(t), never a Tensor.  A needed gradient that it leaves undefined is an
 /// error that names the op.
 template <class F>
-Tensor record(const OpInfo& op, const Tensor& y, autograd::Inputs inputs, F&& closure) {
+Tensor record(const OpInfo& op, const Tensor& y, const autograd::Inputs& inputs, F&& closure) {
   if (!autograd::wanted(inputs)) return y;
   if constexpr (std::invocable<F, const Tensor&, const Needs&>) {
     return autograd::attach(op, y, inputs, std::forward<F>(closure));
@@ -116,6 +130,6 @@ Tensor record(const OpInfo& op, const Tensor& y, autograd::Inputs inputs, F&& cl
 }
 
 /// For an op without a gradient: backward through `y` throws InvalidArgument naming the op.
-Tensor no_gradient(const OpInfo& op, const Tensor& y, autograd::Inputs inputs);
+Tensor no_gradient(const OpInfo& op, const Tensor& y, const autograd::Inputs& inputs);
 
 }  // namespace crucible
