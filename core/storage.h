@@ -41,6 +41,10 @@ class Storage {
   /// the version of the arena: an optimizer step ages every parameter at once.
   void move_into(std::shared_ptr<Storage> arena, int64_t offset_bytes);
 
+  /// What the backend derives from the contents and keeps beside them, such as weights in another
+  /// layout.  It dies with the storage; the backend guards it against races and staleness.
+  std::shared_ptr<void>& derived() { return derived_; }
+
  private:
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
@@ -48,6 +52,7 @@ class Storage {
   MemoryTag tag_;
   std::atomic<uint64_t> version_{0};
   std::shared_ptr<Storage> arena_;
+  std::shared_ptr<void> derived_;
 };
 
 }  // namespace crucible

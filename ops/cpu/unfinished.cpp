@@ -44,9 +44,6 @@ void CpuBackend::kernel(const prim::SumSquares&) {
   fail<DeviceError>("cpu: SumSquares is not written.");
 }
 // matmul.cpp
-void CpuBackend::kernel(const prim::Matmul&) {
-  fail<DeviceError>("cpu: Matmul is not written.");
-}
 void CpuBackend::kernel(const prim::BiasActivationBackward&) {
   fail<DeviceError>("cpu: BiasActivationBackward is not written.");
 }
