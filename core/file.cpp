@@ -331,9 +331,12 @@ void FolderCommit::commit() {
   }
   committed_ = true;
   sync_folder(parent_of(target_));
-  if (replaces) {
+  if (!replaces) return;
+  try {
     rename_checked(old, temporary_);  // half removed, it must not pass for a whole set
     remove_tree(temporary_);
+  } catch (const IoError&) {
+    // The new set is safe; what is left of the old one is recognised by its name.
   }
 }
 
