@@ -75,6 +75,11 @@ class CpuBackend final : public Backend {
   void kernel(const prim::SgdStep& p);
   void kernel(const prim::AdamWStep& p);
 
+  // For what is computed in f32 only: a copy, or an uninitialised twin, of `x` in f32 workspace.
+  // matmul.cpp
+  Tensor widened(const Tensor& x);
+  Tensor wide_output(const Tensor& x);
+
   HostMemory memory_;
   Allocator allocator_;
 };

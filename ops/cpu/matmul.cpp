@@ -47,6 +47,7 @@ Desc operand(bool batched, int64_t batch, int64_t rows, int64_t columns, DType d
 struct Product {
   Plan plan;
   Desc b;  // as the caller stores it
+  bool packed = false;
 };
 
 Product make_product(const prim::Matmul& p, const Sizes& s, bool pack) {
@@ -58,21 +59,29 @@ Product make_product(const prim::Matmul& p, const Sizes& s, bool pack) {
   const Desc bias = p.bias.defined() ? operand(batched, 1, 1, s.n, dtype, false) : Desc();
   if (pack) {
     Plan plan = onednn::matmul(a, onednn::any_layout({s.k, s.n}, dtype), bias, y);
-    if (plan.call.usable()) return {std::move(plan), b};
+    if (plan.call.usable()) return {std::move(plan), b, true};
   }
   return {onednn::matmul(a, b, bias, y), b};
 }
 
-// Computes the product with bias by oneDNN into `y`; false if oneDNN has only reference code.
-bool run_onednn(const prim::Matmul& p, const Tensor& y, Allocator& allocator) {
+bool packs(const prim::Matmul& p, const Sizes& s) {
+  return s.batch == 1 && s.m >= rows_worth_packing &&
+         p.b.storage()->tag() == MemoryTag::parameters;
+}
+
+Product& prepared(const prim::Matmul& p) {
   thread_local onednn::PlanCache<Product> cache;
   const Sizes s = sizes_of(p);
-  const bool pack = s.batch == 1 && s.m >= rows_worth_packing &&
-                    p.b.storage()->tag() == MemoryTag::parameters;
-  const Key key{static_cast<int64_t>(y.dtype()), s.batch, s.batch_a, s.batch_b, s.m, s.n, s.k,
+  const bool pack = packs(p, s);
+  const Key key{static_cast<int64_t>(p.y.dtype()), s.batch, s.batch_a, s.batch_b, s.m, s.n, s.k,
                 p.transpose_a | p.transpose_b << 1 | p.bias.defined() << 2 | pack << 3,
                 omp_get_max_threads()};
-  Product& product = cache.get(key, [&] { return make_product(p, s, pack); });
+  return cache.get(key, [&] { return make_product(p, s, pack); });
+}
+
+// Computes the product with bias by oneDNN into `y`; false if oneDNN has only reference code.
+bool run_onednn(const prim::Matmul& p, const Tensor& y, Allocator& allocator) {
+  Product& product = prepared(p);
   if (!product.plan.call.usable()) return false;
   const auto run = [&](const void* b) {
     if (p.bias.defined()) {
@@ -81,7 +90,7 @@ bool run_onednn(const prim::Matmul& p, const Tensor& y, Allocator& allocator) {
       product.plan.call.run(allocator, {p.a.raw_data(), b, y.raw_data()});
     }
   };
-  if (pack) {
+  if (product.packed) {
     run(onednn::PackedWeights(p.b, product.b, product.plan.weights, allocator).data());
   } else {
     run(p.b.raw_data());
@@ -129,6 +138,24 @@ void fill_rows(const Tensor& bias, const Tensor& y) {
 
 }  // namespace
 
+Tensor CpuBackend::widened(const Tensor& x) {
+  if (!x.defined()) return {};
+  const Tensor wide = wide_output(x);
+  kernel(prim::Copy{.x = x, .y = wide});
+  return wide;
+}
+
+Tensor CpuBackend::wide_output(const Tensor& x) {
+  const MemoryTagScope scope(MemoryTag::workspace);
+  return Tensor::empty(x.shape(), DType::f32, x.device());
+}
+
+std::string implementation_of(const prim::Matmul& p) {
+  if (p.y.dtype() == DType::f64 || p.y.dtype() == DType::f16) return "eigen";
+  const auto& call = prepared(p).plan.call;
+  return call.usable() ? call.implementation() : "eigen";
+}
+
 void CpuBackend::kernel(const prim::Matmul& p) {
   if (p.y.numel() == 0) return;
   const bool gelu = p.activation == Activation::gelu_tanh;
@@ -141,15 +168,8 @@ void CpuBackend::kernel(const prim::Matmul& p) {
     if (y.dtype() == DType::f32) {
       run_eigen<float>(p, y);
     } else {
-      const MemoryTagScope scope(MemoryTag::workspace);
-      const auto widened = [&](const Tensor& x) {
-        if (!x.defined()) return Tensor();
-        const Tensor wide = Tensor::empty(x.shape(), DType::f32, x.device());
-        kernel(prim::Copy{.x = x, .y = wide});
-        return wide;
-      };
       const Tensor a = widened(p.a), b = widened(p.b), bias = widened(p.bias);
-      const Tensor wide = Tensor::empty(y.shape(), DType::f32, y.device());
+      const Tensor wide = wide_output(y);
       kernel(prim::Matmul{.a = a,
                           .b = b,
                           .transpose_a = p.transpose_a,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/allocator.h"
+#include "core/primitives.h"
 #include "core/tensor.h"
 
 namespace crucible::cpu {
@@ -33,6 +34,13 @@ class Workspace {
   Allocator* allocator_;
   void* data_;
 };
+
+/// What runs a primitive: the name that oneDNN gives its implementation, or "eigen" or "unrolled"
+/// for ours.  The data of the tensors is not touched.
+std::string implementation_of(const prim::Matmul& p);
+std::string implementation_of(const prim::Convolution& p);
+std::string implementation_of(const prim::ConvolutionDataGradient& p);
+std::string implementation_of(const prim::ConvolutionFilterGradient& p);
 
 }  // namespace crucible::cpu
 

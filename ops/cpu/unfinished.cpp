@@ -47,16 +47,6 @@ void CpuBackend::kernel(const prim::SumSquares&) {
 void CpuBackend::kernel(const prim::BiasActivationBackward&) {
   fail<DeviceError>("cpu: BiasActivationBackward is not written.");
 }
-// conv.cpp
-void CpuBackend::kernel(const prim::Convolution&) {
-  fail<DeviceError>("cpu: Convolution is not written.");
-}
-void CpuBackend::kernel(const prim::ConvolutionDataGradient&) {
-  fail<DeviceError>("cpu: ConvolutionDataGradient is not written.");
-}
-void CpuBackend::kernel(const prim::ConvolutionFilterGradient&) {
-  fail<DeviceError>("cpu: ConvolutionFilterGradient is not written.");
-}
 // norm.cpp
 void CpuBackend::kernel(const prim::BatchNorm&) {
   fail<DeviceError>("cpu: BatchNorm is not written.");
