@@ -84,7 +84,8 @@ class Epoch {
   };
 
   ~Epoch();
-  Epoch(const Epoch&) = delete;  // nor moved: iterators point to it
+  Epoch(Epoch&&) noexcept;
+  Epoch(const Epoch&) = delete;
   Epoch& operator=(const Epoch&) = delete;
 
   Iterator begin();

@@ -15,8 +15,7 @@ namespace crucible::data {
 ///
 /// Of a directory, links, names that begin with a dot, and files with a zero byte (indexes, images)
 /// are skipped; sub-directories are not searched.
-/// Throws    IoError if there is no text, or more than 1 GiB of it (make that a .bin file of
-/// tokens).
+/// Throws    IoError if there is no text, or more than 8 GiB of it.
 std::string read_text(const std::filesystem::path& path);
 
 /// Whether `directory` holds at least one file that read_text would take.
