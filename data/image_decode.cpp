@@ -21,10 +21,13 @@ namespace crucible::data {
 namespace {
 
 void check_size(int64_t width, int64_t height, int64_t max_pixels, std::string_view file) {
-  check<IoError>(width > 0 && height > 0 && width <= max_pixels / height,
-                 "{}: the image is {}x{}, more than the {} pixels that are decoded; shrink it or "
-                 "leave it out.",
-                 file, width, height, max_pixels);
+  constexpr int64_t longest_side = 65535;
+  check<IoError>(
+      width > 0 && height > 0 && width <= longest_side && height <= longest_side &&
+          width <= max_pixels / height,
+      "{}: the image is {}x{}, decoded are at most {} pixels and {} a side; shrink it or "
+      "leave it out.",
+      file, width, height, max_pixels, longest_side);
 }
 
 // ---- JPEG

@@ -21,8 +21,8 @@ struct RgbImage {
 /// Greyscale is repeated over the channels, palettes and CMYK are converted, 16-bit samples keep
 /// their upper 8 bits, transparency is dropped, rotation in EXIF data is ignored.
 ///
-/// Memory    the header is checked first: an image of more than `max_pixels` is refused before
-///           anything is allocated for it.
+/// Memory    the header is checked first: an image of more than `max_pixels`, or with a side above
+///           65535, is refused before anything is allocated for it.
 /// Throws    IoError naming `file` if it is neither format, too large, cut or damaged; damage that
 ///           decoders can paint over is an error too.
 RgbImage decode_image(std::span<const std::byte> bytes, std::string_view file,

@@ -47,7 +47,7 @@ FolderListing list_image_folder(const fs::path& root) {
   check<IoError>(!error, "{}: cannot be listed: {}; check the path and its permissions.",
                  root.string(), error.message());
   std::sort(folders.begin(), folders.end());
-  FolderListing listing;
+  FolderListing listing{.root = root};
   for (const fs::path& folder : folders) {
     const auto label = static_cast<int64_t>(listing.classes.size());
     listing.classes.push_back(folder.filename().string());
@@ -70,8 +70,7 @@ ImageFolder::ImageFolder(FolderListing listing, ImageTransform transform, int64_
 }
 
 std::string ImageFolder::description() const {
-  return fmt::format("{}: {} image files, {} classes, as {}x{}x3",
-                     listing_.files.front().path.parent_path().parent_path().string(), size(),
+  return fmt::format("{}: {} image files, {} classes, as {}x{}x3", listing_.root.string(), size(),
                      classes(), shape_[0], shape_[1]);
 }
 

@@ -18,6 +18,7 @@ struct FolderListing {
     std::filesystem::path path;
     int64_t label;
   };
+  std::filesystem::path root;
   std::vector<std::string> classes;  ///< Names of the sub-folders, sorted.
   std::vector<File> files;           ///< Sorted by class, then by path.
 };

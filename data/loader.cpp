@@ -209,7 +209,6 @@ struct Epoch::Pipeline {
 };
 
 Epoch::Epoch(std::unique_ptr<Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
-Epoch::Epoch(Epoch&&) noexcept = default;
 Epoch::~Epoch() = default;
 
 Epoch::Iterator Epoch::begin() {

@@ -84,8 +84,7 @@ class Epoch {
   };
 
   ~Epoch();
-  Epoch(Epoch&&) noexcept;
-  Epoch(const Epoch&) = delete;
+  Epoch(const Epoch&) = delete;  // nor moved: iterators point to it
   Epoch& operator=(const Epoch&) = delete;
 
   Iterator begin();

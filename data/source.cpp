@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "core/check.h"
@@ -133,13 +135,20 @@ Source open_token_pair(const fs::path& directory, const SourceOptions& options) 
   return source;
 }
 
-/// Whether a sub-folder, other than hidden ones, holds anything.
-bool has_class_folders(const fs::path& directory) {
+bool has_image_name(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+/// Whether a file in a sub-folder is called like an image; one name among the first many settles
+/// it.
+bool has_image_folders(const fs::path& directory) {
+  int64_t looked_at = 0;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    const bool visible = !it->path().filename().string().starts_with('.');
-    if (visible && it->is_directory(ignored) && !fs::is_empty(it->path(), ignored)) return true;
+  fs::recursive_directory_iterator it(directory, error), end;
+  for (; !error && it != end && looked_at < 100'000; it.increment(error), ++looked_at) {
+    if (it.depth() > 0 && has_image_name(it->path())) return true;
   }
   return false;
 }
@@ -153,7 +162,7 @@ Source open_directory(const fs::path& path, const SourceOptions& options) {
     const fs::path directory = *below ? path / below : path;
     if (const auto kind = find_cifar(directory)) return open_cifar(directory, *kind, options);
   }
-  if (has_class_folders(path)) return open_image_folder(path, options);
+  if (has_image_folders(path)) return open_image_folder(path, options);
   if (has_text(path)) return open_text(path, options);
   fail<IoError>(
       "{}: holds no data that is known; give a directory with IDX (MNIST) or CIFAR files, "

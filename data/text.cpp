@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t largest_text_bytes = int64_t{8} << 30;
+constexpr int64_t largest_text_bytes = int64_t{1} << 30;
 
 /// Files that may be text by their kind and name, sorted.
 std::vector<fs::path> candidates(const fs::path& directory) {

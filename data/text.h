@@ -15,7 +15,8 @@ namespace crucible::data {
 ///
 /// Of a directory, links, names that begin with a dot, and files with a zero byte (indexes, images)
 /// are skipped; sub-directories are not searched.
-/// Throws    IoError if there is no text, or more than 8 GiB of it.
+/// Throws    IoError if there is no text, or more than 1 GiB of it (make that a .bin file of
+/// tokens).
 std::string read_text(const std::filesystem::path& path);
 
 /// Whether `directory` holds at least one file that read_text would take.

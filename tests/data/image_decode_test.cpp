@@ -75,8 +75,9 @@ TEST(ImageDecode, RefusesHugeHeadersBeforeAllocating) {
   for (const Bytes& bytes : {png_claiming(20000, 20000), jpeg_claiming(20000, 20000)}) {
     EXPECT_THAT(why(bytes), AllOf(HasSubstr("20000x20000"), HasSubstr("67108864 pixels")));
   }
+  EXPECT_THAT(why(png_claiming(65536, 1)), HasSubstr("65536x1"));
   EXPECT_THAT(why(png_claiming(0x7fffffff, 0x7fffffff)), HasSubstr("2147483647x2147483647"));
-  EXPECT_THAT(why(jpeg_file(11, 10), 100), HasSubstr("11x10, more than the 100 pixels"));
+  EXPECT_THAT(why(jpeg_file(11, 10), 100), HasSubstr("11x10, decoded are at most 100 pixels"));
 }
 
 TEST(ImageDecode, RefusesADamagedChecksum) {

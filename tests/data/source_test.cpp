@@ -190,6 +190,15 @@ TEST(Source, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(why("odd.bin"), HasSubstr("holds 3 bytes"));
 }
 
+TEST(Source, OpensDebiansFortunes) {
+  const std::filesystem::path directory = "/usr/share/games/fortunes";
+  if (!std::filesystem::exists(directory / "fortunes")) GTEST_SKIP() << "fortunes is not installed";
+  const Source source = open_source(directory, {.seq_len = 256});
+  EXPECT_EQ(source.kind, SourceKind::text);
+  EXPECT_GT(source.train->size(), 1000);
+  EXPECT_EQ(read_text(directory).find('\0'), std::string::npos);
+}
+
 TEST(Source, OpensDebiansFashionMnist) {
   const auto directory = find_fashion_mnist();
   if (!directory) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
