@@ -4,45 +4,6 @@
 
 namespace crucible::cpu {
 
-// copy.cpp
-void CpuBackend::kernel(const prim::Fill&) {
-  fail<DeviceError>("cpu: Fill is not written.");
-}
-void CpuBackend::kernel(const prim::Copy&) {
-  fail<DeviceError>("cpu: Copy is not written.");
-}
-// elementwise.cpp
-void CpuBackend::kernel(const prim::Unary&) {
-  fail<DeviceError>("cpu: Unary is not written.");
-}
-void CpuBackend::kernel(const prim::UnaryBackward&) {
-  fail<DeviceError>("cpu: UnaryBackward is not written.");
-}
-void CpuBackend::kernel(const prim::Binary&) {
-  fail<DeviceError>("cpu: Binary is not written.");
-}
-void CpuBackend::kernel(const prim::BinaryBackward&) {
-  fail<DeviceError>("cpu: BinaryBackward is not written.");
-}
-void CpuBackend::kernel(const prim::Compare&) {
-  fail<DeviceError>("cpu: Compare is not written.");
-}
-void CpuBackend::kernel(const prim::Where&) {
-  fail<DeviceError>("cpu: Where is not written.");
-}
-// reduce.cpp
-void CpuBackend::kernel(const prim::Reduce&) {
-  fail<DeviceError>("cpu: Reduce is not written.");
-}
-void CpuBackend::kernel(const prim::ReduceBackward&) {
-  fail<DeviceError>("cpu: ReduceBackward is not written.");
-}
-void CpuBackend::kernel(const prim::ArgMax&) {
-  fail<DeviceError>("cpu: ArgMax is not written.");
-}
-void CpuBackend::kernel(const prim::SumSquares&) {
-  fail<DeviceError>("cpu: SumSquares is not written.");
-}
 // matmul.cpp
 void CpuBackend::kernel(const prim::BiasActivationBackward&) {
   fail<DeviceError>("cpu: BiasActivationBackward is not written.");
