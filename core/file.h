@@ -83,7 +83,7 @@ void write_file_atomically(const std::filesystem::path& path,
 /// Commits a folder of files as one step: they are written to `<target>.tmp-<pid>`, and the rename
 /// to `target` is the commit.  So no set of files is ever a mixture.
 ///
-/// If `target` exists, it is first renamed to `<target>.old-<pid>` and removed at the end; a
+/// If `target` exists, it is first renamed to `<target>.old-<pid>`, and removed at the end.  A
 /// process that dies between the two renames leaves the whole old set under that name.
 class FolderCommit {
  public:
@@ -96,7 +96,8 @@ class FolderCommit {
 
   /// Where to put the files; each must have been closed by OutputFile::finish().
   const std::filesystem::path& folder() const { return temporary_; }
-  /// Throws    IoError; if the rename had already happened, `committed()` is true.
+  /// Throws    IoError; if the rename had already happened, `committed()` is true.  That an old set
+  ///           could not be removed is no error: its remains are under one of the two other names.
   void commit();
   bool committed() const { return committed_; }
 
