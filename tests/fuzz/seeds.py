@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes small seed corpora for the data targets: seeds.py <folder>, one sub-folder a target.
+"""Writes small seed corpora for the fuzz targets: seeds.py <folder>, one sub-folder a target.
 
 Only the standard library is used; the two JPEG seeds are checked in beside this script.
 """
@@ -56,3 +56,11 @@ for name in ("baseline.jpg", "progressive.jpg", "cmyk.jpg"):
     shutil.copy(here / "seeds" / name, root / "image_decode_fuzz" / name)
 put("bpe_fuzz", "text", b"\0a a\naa aa\0Hello aaaa it's 42  \n\nna\xc3\xafve")
 put("bpe_fuzz", "vocabulary", b'{"a":0,"b":1,"ab":2}\0#version: 0.2\na b\n\0ab')
+
+header = (b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+          b'"b":{"dtype":"BOOL","shape":[1,3],"data_offsets":[8,11]}}')
+put("safetensors_fuzz", "file", struct.pack("<Q", len(header)) + header + bytes(11))
+put("safetensors_fuzz", "text", b"\x0b" + header)
+put("safetensors_fuzz", "none", struct.pack("<Q", 8) + b"{}      ")
+put("safetensors_fuzz", "empty", b'\x08{"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},'
+    b'"z":{"data_offsets":[8,8],"shape":[0,4],"dtype":"BF16"}}')
