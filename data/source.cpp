@@ -100,7 +100,8 @@ Source split_tokens(SourceKind kind, const TokenSourcePtr& tokens, const SourceO
   const int64_t cut = has_test ? size - held_out : size;
   Source source{.kind = kind};
   source.train = std::make_shared<TokenWindows>(
-      tokens, TokenWindowOptions{.seq_len = options.seq_len, .end = cut});
+      tokens,
+      TokenWindowOptions{.seq_len = options.seq_len, .end = cut, .random_offset = options.augment});
   if (has_test) {
     source.test = std::make_shared<TokenWindows>(
         tokens, TokenWindowOptions{.seq_len = options.seq_len, .begin = cut});
@@ -121,14 +122,14 @@ Source open_text(const fs::path& path, const SourceOptions& options) {
 }
 
 Source open_token_pair(const fs::path& directory, const SourceOptions& options) {
-  const auto open = [&](const char* name) {
+  const auto open = [&](const char* name, bool random_offset) {
     return std::make_shared<TokenWindows>(
         std::make_shared<TokenFile>(directory / name, options.vocabulary),
-        TokenWindowOptions{.seq_len = options.seq_len});
+        TokenWindowOptions{.seq_len = options.seq_len, .random_offset = random_offset});
   };
   Source source{.kind = SourceKind::tokens};
-  source.train = open("train.bin");
-  source.test = open("val.bin");
+  source.train = open("train.bin", options.augment);
+  source.test = open("val.bin", false);
   check<IoError>(source.train->classes() == source.test->classes(),
                  "{}: train.bin and val.bin are of different formats; give both the same.",
                  directory.string());

@@ -18,9 +18,9 @@ struct SourceOptions {
   double held_out = 0.1;     ///< Share of text or one token file that is kept for testing: its end.
   int64_t vocabulary = 0;    ///< Token files; 0: what is usual for their format.
   int64_t image_size = 224;  ///< Image folders.
-  /// Training images get the augmentation usual for their kind: CIFAR is moved by up to 4 pixels
-  /// and mirrored, folders are cropped at random and mirrored, IDX (digits may not be mirrored)
-  /// nothing.
+  /// Training samples get the augmentation usual for their kind: CIFAR is moved by up to 4 pixels
+  /// and mirrored, folders are cropped at random and mirrored, windows of tokens start at random
+  /// offsets; IDX (digits may not be mirrored) gets none.  Test samples never do.
   bool augment = true;
   std::filesystem::path vocab_json;  ///< With merges_txt: text as GPT-2 BPE; without: as bytes.
   std::filesystem::path merges_txt;

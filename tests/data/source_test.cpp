@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/loader.h"
@@ -172,6 +174,32 @@ TEST(Source, OpensTokenFiles) {
   EXPECT_EQ(single.train->size(), 56);
   EXPECT_EQ(single.test->size(), 6);
   EXPECT_EQ(single.train->classes(), 300);
+}
+
+TEST(Source, AugmentsTrainingSamplesAlone) {
+  const TemporaryDirectory directory;
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text.push_back(static_cast<char>('a' + i * i % 23));
+  write_bytes(directory / "text/a.txt", bytes_from(text));
+  write_cifar10(directory / "cifar");
+  for (const char* name : {"text", "cifar"}) {
+    for (const bool augment : {false, true}) {
+      const Source source = open_source(directory / name, {.seq_len = 16, .augment = augment});
+      for (const DatasetPtr& split : {source.train, source.test}) {
+        const SampleSpec spec = split->sample();
+        const auto bytes = static_cast<size_t>(spec.input.numel() * size_of(spec.input_dtype));
+        std::set<Bytes> seen;
+        for (uint64_t stream = 0; stream < 20; ++stream) {
+          Rng rng(1, stream);
+          Bytes input(bytes), target(bytes);
+          split->read(1, rng, input, target);
+          seen.insert(input);
+        }
+        const bool varies = augment && split == source.train;
+        EXPECT_EQ(seen.size() > 1, varies) << name;
+      }
+    }
+  }
 }
 
 TEST(Source, RefusesWhatItDoesNotKnow) {
