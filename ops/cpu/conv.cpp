@@ -31,8 +31,8 @@ struct Sizes {
 };
 
 Sizes sizes_of(const Tensor& x, const Tensor& y, const Window& window, int64_t groups) {
-  return {x.size(0), x.size(1), x.size(2), x.size(3), y.size(1), y.size(2), y.size(3), groups,
-          window};
+  return {x.size(0), x.size(1), x.size(2), x.size(3), y.size(1),
+          y.size(2), y.size(3), groups,    window};
 }
 Sizes sizes_of(const prim::Convolution& p) {
   return sizes_of(p.x, p.y, p.window, p.groups);
@@ -77,8 +77,8 @@ enum class Kind : int64_t { forward, forward_bias, data_gradient, filter_gradien
 
 struct Prepared {
   Plan plan;
-  Desc own;            // the filter as we store it
-  onednn::Call unpack; // of a filter gradient: from the layout of the plan to ours, if they differ
+  Desc own;             // the filter as we store it
+  onednn::Call unpack;  // of a filter gradient: from the layout of the plan to ours, if they differ
 };
 
 Prepared prepare(Kind kind, const Sizes& s, DType dtype) {
@@ -108,8 +108,22 @@ Prepared& prepared(Kind kind, const Sizes& s, DType dtype) {
   const Window& w = s.window;
   const Key key{static_cast<int64_t>(kind) | static_cast<int64_t>(dtype) << 8 |
                     static_cast<int64_t>(omp_get_max_threads()) << 16,
-                s.n, s.h, s.w, s.c, s.ho, s.wo, s.o, s.groups, w.kernel[0], w.kernel[1],
-                w.stride[0], w.stride[1], w.padding[0], w.padding[1], w.dilation[0], w.dilation[1]};
+                s.n,
+                s.h,
+                s.w,
+                s.c,
+                s.ho,
+                s.wo,
+                s.o,
+                s.groups,
+                w.kernel[0],
+                w.kernel[1],
+                w.stride[0],
+                w.stride[1],
+                w.padding[0],
+                w.padding[1],
+                w.dilation[0],
+                w.dilation[1]};
   return cache.get(key, [&] { return prepare(kind, s, dtype); });
 }
 
@@ -217,8 +231,8 @@ void run_unrolled(const prim::Convolution& p, Allocator& allocator) {
     for (int64_t g = 0; g < s.groups; ++g) {
       unroll(s, pixels<T>(p.x, image, g, s.groups), unrolled);
       Pixels<T> y = pixels<T>(p.y, image, g, s.groups);
-      y.noalias() = Eigen::Map<Matrix<T>>(unrolled, s.ho * s.wo, s.taps()) *
-                    filter<T>(p.w, s, g).transpose();
+      y.noalias() =
+          Eigen::Map<Matrix<T>>(unrolled, s.ho * s.wo, s.taps()) * filter<T>(p.w, s, g).transpose();
       if (p.bias.defined()) {
         y.rowwise() += Eigen::Map<const Eigen::Matrix<T, 1, Eigen::Dynamic>>(
             p.bias.data<T>() + g * s.group_out(), s.group_out());

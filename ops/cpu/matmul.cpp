@@ -27,8 +27,8 @@ struct Sizes {
 
 // The product with as few batches as possible: rows of all batches that share b are one matrix.
 Sizes sizes_of(const prim::Matmul& p) {
-  Sizes s{p.y.size(0), p.a.size(0), p.b.size(0), p.y.size(1), p.y.size(2),
-          p.a.size(p.transpose_a ? 1 : 2)};
+  Sizes s{p.y.size(0), p.a.size(0), p.b.size(0),
+          p.y.size(1), p.y.size(2), p.a.size(p.transpose_a ? 1 : 2)};
   if (s.batch_b == 1 && s.batch_a == s.batch && !p.transpose_a) {
     s.m *= s.batch;
     s.batch = s.batch_a = 1;
@@ -65,15 +65,20 @@ Product make_product(const prim::Matmul& p, const Sizes& s, bool pack) {
 }
 
 bool packs(const prim::Matmul& p, const Sizes& s) {
-  return s.batch == 1 && s.m >= rows_worth_packing &&
-         p.b.storage()->tag() == MemoryTag::parameters;
+  return s.batch == 1 && s.m >= rows_worth_packing && p.b.storage()->tag() == MemoryTag::parameters;
 }
 
 Product& prepared(const prim::Matmul& p) {
   thread_local onednn::PlanCache<Product> cache;
   const Sizes s = sizes_of(p);
   const bool pack = packs(p, s);
-  const Key key{static_cast<int64_t>(p.y.dtype()), s.batch, s.batch_a, s.batch_b, s.m, s.n, s.k,
+  const Key key{static_cast<int64_t>(p.y.dtype()),
+                s.batch,
+                s.batch_a,
+                s.batch_b,
+                s.m,
+                s.n,
+                s.k,
                 p.transpose_a | p.transpose_b << 1 | p.bias.defined() << 2 | pack << 3,
                 omp_get_max_threads()};
   return cache.get(key, [&] { return make_product(p, s, pack); });

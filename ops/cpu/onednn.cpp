@@ -95,10 +95,10 @@ void Call::run(Allocator& allocator, std::span<const void* const> data) {
     memories_[i].set_data_handle(const_cast<void*>(data[i]));  // inputs are only read
   }
   const auto execute = [&] {
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream(),
-                                                   static_cast<int>(arguments_.size()),
-                                                   arguments_.data()),
-                            "could not execute a primitive");
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(primitive_.get(), stream(), static_cast<int>(arguments_.size()),
+                               arguments_.data()),
+        "could not execute a primitive");
   };
   if (scratchpad_bytes_ == 0) return execute();
   const Workspace scratchpad(allocator, scratchpad_bytes_);
@@ -149,8 +149,8 @@ dnnl::convolution_forward::primitive_desc describe_forward(const Desc& x, const 
 
 Plan matmul(const Desc& a, const Desc& b, const Desc& bias, const Desc& y) {
   return plan_or_nothing([&]() -> Plan {
-    const auto pd = is_given(bias) ? describe<dnnl::matmul>(a, b, bias, y)
-                                   : describe<dnnl::matmul>(a, b, y);
+    const auto pd =
+        is_given(bias) ? describe<dnnl::matmul>(a, b, bias, y) : describe<dnnl::matmul>(a, b, y);
     std::vector<Call::Argument> arguments{
         {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, y}};
     if (is_given(bias)) arguments.push_back({DNNL_ARG_BIAS, bias});
@@ -158,8 +158,7 @@ Plan matmul(const Desc& a, const Desc& b, const Desc& bias, const Desc& y) {
   });
 }
 
-Plan convolution(const Desc& x, const Desc& w, const Desc& bias, const Desc& y,
-                 const Geometry& g) {
+Plan convolution(const Desc& x, const Desc& w, const Desc& bias, const Desc& y, const Geometry& g) {
   return plan_or_nothing([&]() -> Plan {
     const auto pd = describe_forward(x, w, bias, y, g);
     std::vector<Call::Argument> arguments{
@@ -172,22 +171,20 @@ Plan convolution(const Desc& x, const Desc& w, const Desc& bias, const Desc& y,
 Plan convolution_data_gradient(const Desc& dy, const Desc& w, const Desc& dx, const Geometry& g) {
   return plan_or_nothing([&]() -> Plan {
     const auto hint = describe_forward(dx, w, Desc(), dy, g);
-    const auto pd = describe_backward<dnnl::convolution_backward_data>(hint, direct, dx, w, dy,
-                                             g.stride, minus_one(g.dilation), g.padding, g.padding);
-    return {call_of<dnnl::convolution_backward_data>(
-                pd, {{DNNL_ARG_DIFF_DST, dy},
-                     {DNNL_ARG_WEIGHTS, pd.weights_desc()},
-                     {DNNL_ARG_DIFF_SRC, dx}}),
+    const auto pd = describe_backward<dnnl::convolution_backward_data>(
+        hint, direct, dx, w, dy, g.stride, minus_one(g.dilation), g.padding, g.padding);
+    return {call_of<dnnl::convolution_backward_data>(pd, {{DNNL_ARG_DIFF_DST, dy},
+                                                          {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                                                          {DNNL_ARG_DIFF_SRC, dx}}),
             pd.weights_desc()};
   });
 }
 
-Plan convolution_filter_gradient(const Desc& x, const Desc& dy, const Desc& dw,
-                                 const Geometry& g) {
+Plan convolution_filter_gradient(const Desc& x, const Desc& dy, const Desc& dw, const Geometry& g) {
   return plan_or_nothing([&]() -> Plan {
     const auto hint = describe_forward(x, dw, Desc(), dy, g);
-    const auto pd = describe_backward<dnnl::convolution_backward_weights>(hint, direct, x, dw, dy,
-                                             g.stride, minus_one(g.dilation), g.padding, g.padding);
+    const auto pd = describe_backward<dnnl::convolution_backward_weights>(
+        hint, direct, x, dw, dy, g.stride, minus_one(g.dilation), g.padding, g.padding);
     return {call_of<dnnl::convolution_backward_weights>(
                 pd, {{DNNL_ARG_SRC, x},
                      {DNNL_ARG_DIFF_DST, dy},

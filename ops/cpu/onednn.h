@@ -68,9 +68,7 @@ class Call {
        std::string implementation);
 
   /// Whether oneDNN has the primitive, in more than its slow reference code.
-  bool usable() const {
-    return primitive_ && implementation_.find("ref") == std::string::npos;
-  }
+  bool usable() const { return primitive_ && implementation_.find("ref") == std::string::npos; }
   const std::string& implementation() const { return implementation_; }
   /// Runs on `data`, one pointer an argument, in the order of construction.
   void run(Allocator& allocator, std::span<const void* const> data);
@@ -112,7 +110,8 @@ using Key = std::array<int64_t, 18>;
 struct KeyHash {
   size_t operator()(const Key& key) const {
     uint64_t h = 0;
-    for (const int64_t word : key) h = (h ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u + (h >> 29);
+    for (const int64_t word : key)
+      h = (h ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u + (h >> 29);
     return h ^ (h >> 32);
   }
 };

@@ -21,13 +21,6 @@ void CpuBackend::kernel(const prim::LayerNorm&) {
 void CpuBackend::kernel(const prim::LayerNormBackward&) {
   fail<DeviceError>("cpu: LayerNormBackward is not written.");
 }
-// pool.cpp
-void CpuBackend::kernel(const prim::Pool&) {
-  fail<DeviceError>("cpu: Pool is not written.");
-}
-void CpuBackend::kernel(const prim::PoolBackward&) {
-  fail<DeviceError>("cpu: PoolBackward is not written.");
-}
 // softmax.cpp
 void CpuBackend::kernel(const prim::Softmax&) {
   fail<DeviceError>("cpu: Softmax is not written.");
@@ -51,13 +44,6 @@ void CpuBackend::kernel(const prim::Embedding&) {
 }
 void CpuBackend::kernel(const prim::EmbeddingBackward&) {
   fail<DeviceError>("cpu: EmbeddingBackward is not written.");
-}
-// attention.cpp
-void CpuBackend::kernel(const prim::Attention&) {
-  fail<DeviceError>("cpu: Attention is not written.");
-}
-void CpuBackend::kernel(const prim::AttentionBackward&) {
-  fail<DeviceError>("cpu: AttentionBackward is not written.");
 }
 // dropout.cpp
 void CpuBackend::kernel(const prim::Dropout&) {
