@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -331,7 +331,7 @@ std::vector<Hostile> hostile_files() {
 TEST_F(Safetensors, HostileHeadersAreRefusedNamingTheFault) {
   for (const Hostile& hostile : hostile_files()) {
     SCOPED_TRACE(hostile.what);
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // of this process: other work does not count
     EXPECT_THAT([&] { parse(hostile.file); },
                 ThrowsMessage<IoError>(
                     ::testing::AllOf(HasSubstr("test.safetensors: "), HasSubstr(hostile.error))));
@@ -339,7 +339,7 @@ TEST_F(Safetensors, HostileHeadersAreRefusedNamingTheFault) {
     EXPECT_THAT([&] { SafetensorsFile{path}; },
                 ThrowsMessage<IoError>(
                     ::testing::AllOf(HasSubstr(path.string()), HasSubstr(hostile.error))));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+    EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC);
   }
 }
 
@@ -355,7 +355,6 @@ TEST_F(Safetensors, HostileHeadersCostLittleMemory) {
   cases.push_back({"LongNumber", file_of("{\"a\":" + std::string(50'000'000, '1')), "more than"});
   for (const Hostile& hostile : cases) {
     const fs::path path = put(hostile.file);
-    const auto begin = std::chrono::steady_clock::now();
     const pid_t child = ::fork();
     if (child == 0) {
       struct rusage before {};
@@ -371,10 +370,11 @@ TEST_F(Safetensors, HostileHeadersCostLittleMemory) {
       ::_exit(1);
     }
     int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    struct rusage usage {};
+    ASSERT_EQ(::wait4(child, &status, 0, &usage), child);
     EXPECT_TRUE(WIFEXITED(status)) << hostile.what;
     EXPECT_EQ(WEXITSTATUS(status), 0) << hostile.what;  // 1: accepted, 2: too much memory
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1)) << hostile.what;
+    EXPECT_LT(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec, 1) << hostile.what;
   }
 }
 #endif
