@@ -1,4 +1,4 @@
-/// Unpacking .gz files that are already in memory.
+/// Private: unpacking .gz files that are already in memory.
 ///
 /// Source    RFC 1952.
 #pragma once

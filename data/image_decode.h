@@ -1,4 +1,4 @@
-/// JPEG and PNG images, from memory to RGB bytes.
+/// Private: JPEG and PNG images, from memory to RGB bytes.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// The little of Unicode that a tokenizer needs.
+/// Private: the little of Unicode that a tokenizer needs.
 #pragma once
 
 #include <cstdint>

@@ -17,10 +17,11 @@ if(CRUCIBLE_BUILD_TESTS)
   find_package(benchmark REQUIRED)
 endif()
 
-# crucible_folder(<name> SOURCES <files> [LIBRARIES <targets>])
-# One object library for a folder; its objects and its libraries become part of `crucible`.
+# crucible_folder(<name> SOURCES <files> [PUBLIC_HEADERS <files>] [LIBRARIES <targets>])
+# One object library for a folder; its objects and its libraries become part of `crucible`, its
+# public headers part of what cmake/install.cmake exports.
 function(crucible_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC_HEADERS;LIBRARIES")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -28,4 +29,9 @@ function(crucible_folder name)
   target_link_libraries(crucible_${name} PRIVATE crucible_options ${arg_LIBRARIES})
   target_sources(crucible PRIVATE $<TARGET_OBJECTS:crucible_${name}>)
   target_link_libraries(crucible PRIVATE ${arg_LIBRARIES})
+  foreach(header IN LISTS arg_PUBLIC_HEADERS)
+    cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}
+               OUTPUT_VARIABLE folder)
+    set_property(GLOBAL APPEND PROPERTY crucible_public_headers ${folder}/${header})
+  endforeach()
 endfunction()
