@@ -1,5 +1,5 @@
-# The consumer as tests: built and run against an install of this build, and compiled with the
-# sources as a part of it.  (That variant is not linked: it would build the library once more.)
+# The consumer built against an install of this build.  The other variant, with the sources as a part
+# of the project, builds the library once more; .ci/run does that.
 set(consumer_folder ${CMAKE_CURRENT_BINARY_DIR}/consumer)
 set(consumer_options
   -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
@@ -18,10 +18,3 @@ add_test(NAME Consumer.BuildsAgainstTheInstalledLibrary
                  --build-options ${consumer_options} -DCMAKE_PREFIX_PATH=${consumer_folder}/prefix)
 set_tests_properties(Consumer.BuildsAgainstTheInstalledLibrary PROPERTIES
                      FIXTURES_REQUIRED consumer_prefix)
-
-add_test(NAME Consumer.CompilesWithTheSourcesAsItsPart
-         COMMAND ${CMAKE_CTEST_COMMAND}
-                 --build-and-test ${CMAKE_CURRENT_SOURCE_DIR}/consumer ${consumer_folder}/subproject
-                 --build-generator ${CMAKE_GENERATOR} --build-project consumer
-                 --build-options ${consumer_options} -DCRUCIBLE_SOURCE=${PROJECT_SOURCE_DIR}
-                 --build-target CMakeFiles/consumer.dir/main.cpp.o)
