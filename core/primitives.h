@@ -47,7 +47,7 @@ struct Window {
 namespace prim {
 
 /// An undefined tensor, the default of optional arguments.
-inline const Tensor none;
+extern const Tensor none;
 
 // ---- Memory -----------------------------------------------------------------------------------
 
