@@ -1,6 +1,7 @@
 #include "ops/cpu/onednn.h"
 
 #include <atomic>
+#include <climits>
 #include <mutex>
 
 #include "core/check.h"
@@ -210,7 +211,14 @@ struct Copies {
     Call reorder;
     uint64_t used;
   };
+  struct Uses {
+    const void* source;
+    int variant;
+    uint64_t version;
+    int count;
+  };
   std::vector<Copy> list;
+  std::vector<Uses> uses;
   uint64_t clock = 0;
   int64_t bytes = 0;
 
@@ -227,6 +235,11 @@ struct Copies {
   }
 };
 
+Copies& copies_of(Storage& storage) {
+  if (!storage.derived()) storage.derived() = std::make_shared<Copies>();
+  return *static_cast<Copies*>(storage.derived().get());
+}
+
 }  // namespace
 
 PackedWeights::PackedWeights(const Tensor& w, const Desc& own, const Desc& wanted,
@@ -242,8 +255,7 @@ PackedWeights::PackedWeights(const Tensor& w, const Desc& own, const Desc& wante
     return;
   }
   const std::lock_guard lock(packing);
-  if (!storage.derived()) storage.derived() = std::make_shared<Copies>();
-  Copies& copies = *static_cast<Copies*>(storage.derived().get());
+  Copies& copies = copies_of(storage);
   Copies::Copy* copy = nullptr;
   for (auto& c : copies.list) {
     if (c.source == data_ && c.wanted == wanted && c.own == own) {
@@ -270,6 +282,22 @@ PackedWeights::PackedWeights(const Tensor& w, const Desc& own, const Desc& wante
   }
   block_ = copy->block;
   data_ = block_->data();
+}
+
+int count_uses(const Tensor& w, int variant) {
+  constexpr size_t most = 64;  // views of one storage that are told apart
+  Storage& storage = *w.storage();
+  const uint64_t version = storage.version();
+  const std::lock_guard lock(packing);
+  auto& uses = copies_of(storage).uses;
+  for (auto& u : uses) {
+    if (u.source != w.raw_data() || u.variant != variant) continue;
+    if (u.version != version) u = {u.source, variant, version, 0};
+    return u.count < INT_MAX ? ++u.count : u.count;
+  }
+  if (uses.size() >= most) uses.clear();
+  uses.push_back({w.raw_data(), variant, version, 1});
+  return 1;
 }
 
 int64_t pack_count() {

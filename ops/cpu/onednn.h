@@ -160,6 +160,10 @@ class PackedWeights {
   const void* data_;
 };
 
+/// How often this has been asked of the parameters `w` and this `variant` since they last changed,
+/// this time included.
+int count_uses(const Tensor& w, int variant);
+
 /// How often weights were copied to another layout so far; for tests.
 int64_t pack_count();
 

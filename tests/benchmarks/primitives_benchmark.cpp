@@ -31,22 +31,26 @@ Tensor filled(const Shape& shape, DType dtype = DType::f32,
   return t;
 }
 
+// The same counters everywhere, as the CSV output demands; `of_peak` is 0 where no matrix is.
+template <class P>
+void report(benchmark::State& state, const P& p, double peak) {
+  using benchmark::Counter;
+  const Cost c = cost(Primitive(p));
+  const auto per_second = [&](double amount) {
+    return Counter(amount, Counter::kIsIterationInvariantRate);
+  };
+  state.counters["FLOPs"] = per_second(c.flops);
+  state.counters["of_peak"] = per_second(c.matrix ? c.flops / peak : 0.0);
+  state.counters["bytes"] = per_second(static_cast<double>(c.read_bytes + c.written_bytes));
+}
+
 // Runs `p` once an iteration.
 template <class P>
 void measure(benchmark::State& state, const P& p) {
   const double peak = peak_flops(0.03);
   run(p);
   for (auto _ : state) run(p);
-  const Cost c = cost(Primitive(p));
-  using benchmark::Counter;
-  if (c.matrix) {
-    const double per_second = c.flops * static_cast<double>(state.iterations());
-    state.counters["FLOPs"] = Counter(per_second, Counter::kIsRate);
-    state.counters["of_peak"] = Counter(per_second / peak, Counter::kIsRate);
-  } else {
-    state.counters["bytes"] = Counter(static_cast<double>(c.read_bytes + c.written_bytes),
-                                      Counter::kIsIterationInvariantRate);
-  }
+  report(state, p, peak);
 }
 
 void add(const std::string& name, std::function<void(benchmark::State&)> body) {
@@ -75,9 +79,7 @@ void add_linear(const std::string& label, int64_t rows, int64_t in, int64_t out)
       w.storage()->bump_version();
       run(p);
     }
-    state.counters["of_peak"] = benchmark::Counter(
-        cost(Primitive(p)).flops * static_cast<double>(state.iterations()) / peak,
-        benchmark::Counter::kIsRate);
+    report(state, p, peak);
   });
   add(name + "/data_gradient", [=](benchmark::State& state) {
     const Tensor dy = filled({1, rows, out}),

@@ -120,7 +120,7 @@ Tensor rows(int64_t m, int64_t k) {
 }
 
 TEST(CpuMatmul, PacksAParameterOncePerVersion) {
-  const Tensor w = parameter(96, 80), x = rows(512, 80);
+  const Tensor w = parameter(96, 80), x = rows(1024, 80);
   const int64_t before = cpu::onednn::pack_count();
   product(x, w);
   product(x, w);
@@ -130,8 +130,30 @@ TEST(CpuMatmul, PacksAParameterOncePerVersion) {
   EXPECT_EQ(cpu::onednn::pack_count() - before, 2);
 }
 
+TEST(CpuMatmul, PacksForFewRowsOnlyWhenTheyRepeat) {
+  const Tensor w = parameter(96, 80), x = rows(16, 80);
+  const int64_t before = cpu::onednn::pack_count();
+  for (int step = 0; step < 3; ++step) {  // training: two micro-batches a step
+    product(x, w);
+    product(x, w);
+    w.storage()->bump_version();
+  }
+  EXPECT_EQ(cpu::onednn::pack_count() - before, 0);
+  for (int batch = 0; batch < 10; ++batch) product(x, w);
+  EXPECT_EQ(cpu::onednn::pack_count() - before, 1);
+}
+
+// Or a prediction would change its last bit when it is asked for again.
+TEST(CpuMatmul, PackedWeightsGiveTheSameBits) {
+  for (const auto& [n, k] : {std::pair{10, 512}, {513, 65}, {64, 1024}}) {
+    const Tensor w = parameter(n, k), x = rows(16, k);
+    const auto plain = product(x, w).to_vector<float>();
+    for (int use = 0; use < 5; ++use) ASSERT_EQ(product(x, w).to_vector<float>(), plain);
+  }
+}
+
 TEST(CpuMatmul, SeesAParameterChangedInPlace) {
-  const Tensor w = parameter(96, 80), x = rows(512, 80);
+  const Tensor w = parameter(96, 80), x = rows(1024, 80);
   const auto first = product(x, w).to_vector<float>();
   for (int64_t i = 0; i < w.numel(); ++i) w.data<float>()[i] *= 2;
   w.storage()->bump_version();
@@ -140,12 +162,12 @@ TEST(CpuMatmul, SeesAParameterChangedInPlace) {
 }
 
 TEST(CpuMatmul, SeesAParameterThatMovedIntoAnArena) {
-  const Tensor w = parameter(96, 80), x = rows(512, 80);
+  const Tensor w = parameter(96, 80), x = rows(1024, 80);
   const auto first = product(x, w).to_vector<float>();
   const Tensor arena = Tensor::full({3, 96 * 80}, 0.5, DType::f32);
   w.storage()->move_into(arena.storage(), 96 * 80 * 4);
   const auto second = product(x, w).to_vector<float>();
-  const Tensor flat = rows(512, 80);
+  const Tensor flat = rows(1024, 80);
   double sum = 0;
   for (int64_t i = 0; i < 80; ++i) sum += 0.5 * flat.data<float>()[i];
   EXPECT_NEAR(second[0], sum, 1e-5);
@@ -158,7 +180,7 @@ TEST(CpuMatmul, PackedCopiesDieWithTheParameter) {
         .statistics()
         .live_by_tag[static_cast<int>(MemoryTag::workspace)];
   };
-  const Tensor x = rows(512, 80);
+  const Tensor x = rows(1024, 80);
   const int64_t before = live();
   {
     const Tensor w = parameter(96, 80);
@@ -179,7 +201,7 @@ TEST(CpuMatmul, PackedCopiesAreBounded) {
   const int64_t before = live();
   for (int64_t n = 1; n < 24; ++n) {  // 23 views of one storage
     const Tensor view = w.as_strided({1, 64, 4096 - n}, {64 * (4096 - n), 4096 - n, 1});
-    product(rows(256, 4096 - n), view);
+    product(rows(1024, 4096 - n), view);
   }
   EXPECT_LE(live() - before, 4 * (w.nbytes() + 4096) + 64 * 512);
 }
