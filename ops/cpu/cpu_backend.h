@@ -80,6 +80,9 @@ class CpuBackend final : public Backend {
   Tensor widened(const Tensor& x);
   Tensor wide_output(const Tensor& x);
 
+  // conv.cpp
+  void filter_gradient_by_product(const prim::ConvolutionFilterGradient& p);
+
   HostMemory memory_;
   Allocator allocator_;
 };

@@ -35,8 +35,8 @@ class Workspace {
   void* data_;
 };
 
-/// What runs a primitive: the name that oneDNN gives its implementation, or "eigen" or "unrolled"
-/// for ours.  The data of the tensors is not touched.
+/// What runs a primitive: the name that oneDNN gives its implementation, or "eigen", "unrolled"
+/// or "one product" for ours.  The data of the tensors is not touched.
 std::string implementation_of(const prim::Matmul& p);
 std::string implementation_of(const prim::Convolution& p);
 std::string implementation_of(const prim::ConvolutionDataGradient& p);

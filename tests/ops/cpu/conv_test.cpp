@@ -139,6 +139,14 @@ TEST(CpuConvolution, AgreesWithLoopsWhenAxesDiffer) {
   }
 }
 
+// Small maps of many channels, whose filter gradient is one product.
+TEST(CpuConvolution, AgreesWithLoopsOnSmallMaps) {
+  expect_agreement({3, 4, 4, 64, 64, 1, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}}, DType::f32);
+  expect_agreement({2, 8, 7, 64, 80, 1, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}}, DType::f32);
+  expect_agreement({2, 7, 7, 64, 64, 1, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}}, DType::f32);
+  expect_agreement({2, 7, 7, 64, 64, 1, {{1, 1}, {2, 2}, {0, 0}, {1, 1}}}, DType::f32);
+}
+
 TEST(CpuConvolution, NoChannelsGiveTheBias) {
   const Tensor x = Tensor::empty({1, 3, 3, 0}, DType::f32),
                w = Tensor::empty({2, 1, 1, 0}, DType::f32);
