@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <set>
 #include <string>
@@ -96,7 +97,18 @@ void expect_agreement(const Case& c, DType dtype) {
   }
 }
 
+// One thread while alive: thousands of small calls, each of which would wait for the whole team.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
 void expect_agreement_on_grid(DType dtype, const std::vector<int64_t>& group_counts) {
+  const OneThread scope;
   for (const int64_t size : {5, 7, 16}) {
     for (const int64_t kernel : {1, 3, 7, 16}) {
       for (const int64_t stride : {1, 2, 3, 16}) {
