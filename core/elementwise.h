@@ -121,7 +121,7 @@ struct Relu {
   }
   template <class T>
   CRUCIBLE_HD static T backward(T y, T dy, T, T) {
-    return y > T(0) ? dy : y == T(0) ? T(0) : y;
+    return y > T(0) ? dy : y == y ? T(0) : y;
   }
 };
 /// x Phi(x) with the normal distribution function.  Source: Hendrycks and Gimpel 2016.
@@ -180,11 +180,14 @@ struct Tanh {
     return dy * (T(1) - y * y);
   }
 };
+/// x / (1 + exp(-x)), from h = exp(-|x| / 2), whose square would underflow long before the result.
 struct Silu {
   static constexpr Uses uses = Uses::x;
   template <class T>
   CRUCIBLE_HD static T forward(T x, T, T) {
-    return x * scalar::sigmoid(x);
+    const T h = scalar::exp(x < T(0) ? T(0.5) * x : T(-0.5) * x);
+    const T scaled = x < T(0) ? x * h * h : x;
+    return scaled / (T(1) + h * h);
   }
   template <class T>
   CRUCIBLE_HD static T backward(T x, T dy, T, T) {

@@ -41,7 +41,7 @@ class CpuBackend final : public Backend {
   void kernel(const prim::SumSquares& p);
   // matmul.cpp
   void kernel(const prim::Matmul& p);
-  void kernel(const prim::BiasActivationBackward& p);
+  void kernel(const prim::BiasActivationBackward& p);  // matmul_epilogue.cpp
   // conv.cpp
   void kernel(const prim::Convolution& p);
   void kernel(const prim::ConvolutionDataGradient& p);

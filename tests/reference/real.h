@@ -105,11 +105,12 @@ class Sum {
   }
   Real total() const {
     const double growth = std::max(1.0, std::sqrt(static_cast<double>(count_)) / 8.0);
-    return {value_, error_ + scaled(magnitude_, unit * growth)};
+    return {static_cast<double>(value_), error_ + scaled(magnitude_, unit * growth)};
   }
 
  private:
-  double value_ = 0.0, magnitude_ = 0.0, error_ = 0.0;
+  long double value_ = 0.0L;  // wider than the f64 kernels it judges
+  double magnitude_ = 0.0, error_ = 0.0;
   int64_t count_ = 0;
 };
 

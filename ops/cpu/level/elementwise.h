@@ -4,13 +4,11 @@
 #include <cstdint>
 
 #include "core/elementwise.h"
-#include "core/primitives.h"
 
 namespace crucible::cpu {
 
 constexpr int unary_ops = static_cast<int>(UnaryOp::power) + 1;
 constexpr int binary_ops = static_cast<int>(BinaryOp::minimum) + 1;
-constexpr int compare_ops = static_cast<int>(CompareOp::ge) + 1;
 
 template <class A>
 struct ElementwiseOf {

@@ -99,17 +99,35 @@ template <class V, class T>
 }
 #endif
 
-/// The first `count` elements, the other lanes `rest`.
-template <class T>
-[[gnu::always_inline]] inline auto load_part(const T* p, int64_t count, Accumulator<T> rest) {
-  Vector<Accumulator<T>> v = rest - Vector<Accumulator<T>>{};
-  for (int64_t i = 0; i < count; ++i) v[i] = static_cast<Accumulator<T>>(p[i]);
-  return v;
+/// One element or a register of them, so that one body serves a loop and its tail.
+template <class V, class T>
+[[gnu::always_inline]] inline V get(const T* p) {
+  if constexpr (sizeof(V) == sizeof(Accumulator<T>)) {
+    return static_cast<V>(*p);
+  } else {
+    return load(p);
+  }
 }
-template <class T>
-[[gnu::always_inline]] inline void store_part(T* p, Vector<Accumulator<T>> v, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) p[i] = T(v[i]);
+template <class V, class T>
+[[gnu::always_inline]] inline void put(T* p, V v) {
+  if constexpr (sizeof(V) == sizeof(Accumulator<T>)) {
+    *p = T(v);
+  } else {
+    store(p, v);
+  }
 }
+
+/// Calls f<V, K>(j) for the columns [0, n): K registers at a time, then one, then single elements.
+template <class A, int K, class F>
+[[gnu::always_inline]] inline void for_columns(int64_t n, F f) {
+  int64_t j = 0;
+  for (; j + K * lanes<A> <= n; j += K * lanes<A>) f.template operator()<Vector<A>, K>(j);
+  for (; j + lanes<A> <= n; j += lanes<A>) f.template operator()<Vector<A>, 1>(j);
+  for (; j < n; ++j) f.template operator()<A, 1>(j);
+}
+/// Elements from one f<V, K> register to the next.
+template <class A, class V>
+constexpr int64_t width = sizeof(V) / sizeof(A);
 
 template <class A>
 [[gnu::always_inline]] inline Vector<A> splat(A value) {
