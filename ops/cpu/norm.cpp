@@ -39,8 +39,13 @@ void batch_statistics(const prim::BatchNorm& p, const RowBlocks& blocks) {
   using A = Accumulator<T>;
   const int64_t c = blocks.columns;
   const auto means = zeros<A>(blocks.count * c), squares = zeros<A>(blocks.count * c);
+  const auto pivot = zeros<A>(c);  // the first row, where it is finite
+  for (int64_t j = 0; j < c; ++j) {
+    const A value = p.x.data<T>()[j];
+    if (std::isfinite(value)) pivot[j] = value;
+  }
   blocks.for_each([&](int64_t block, int64_t row, int64_t rows, int64_t column, int64_t n) {
-    kernels<T>().statistics(p.x.data<T>() + row * c + column, rows, c, n,
+    kernels<T>().statistics(p.x.data<T>() + row * c + column, pivot.get() + column, rows, c, n,
                             means.get() + block * c + column, squares.get() + block * c + column);
   });
   A *mean = p.mean.data<A>(), *rstd = p.rstd.data<A>();
@@ -62,6 +67,7 @@ void batch_statistics(const prim::BatchNorm& p, const RowBlocks& blocks) {
         }
         count += rows;
       }
+      m += pivot[j];
       mean[j] = static_cast<A>(m);
       rstd[j] = static_cast<A>(1.0 / std::sqrt(m2 / count + p.eps));
       running_mean[j] = static_cast<A>((1.0 - p.momentum) * running_mean[j] + p.momentum * m);

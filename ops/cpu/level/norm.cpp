@@ -27,11 +27,12 @@ template <class V>
   return v <= zero ? zero : v;
 }
 
-// Band by band: the exact mean of the band, then squared deviations from it, merged into the
-// running values.  Source    Chan, Golub, LeVeque 1983.
+// Band by band: the mean of the band, then squared deviations from it, merged into the running
+// values.  All of it relative to `pivot`, or means far from 0 would leave no digits for their
+// differences.  Source    Chan, Golub, LeVeque 1983.
 template <class T>
-void statistics(const T* x, int64_t rows, int64_t stride, int64_t n, Accumulator<T>* mean,
-                Accumulator<T>* m2) {
+void statistics(const T* x, const Accumulator<T>* pivot, int64_t rows, int64_t stride, int64_t n,
+                Accumulator<T>* mean, Accumulator<T>* m2) {
   using A = Accumulator<T>;
   for (int64_t first = 0; first < rows; first += band) {
     const int64_t count = rows - first < band ? rows - first : band;
@@ -41,14 +42,15 @@ void statistics(const T* x, int64_t rows, int64_t stride, int64_t n, Accumulator
     const T* from = x + first * stride;
     for_columns<A, registers>(n, [&]<class V, int K>(int64_t j) {
       constexpr int64_t step = width<A, V>;
-      V sum[K] = {}, squares[K] = {};
+      V sum[K] = {}, squares[K] = {}, origin[K];
+      for (int k = 0; k < K; ++k) origin[k] = get<V>(pivot + j + k * step);
       for (int64_t r = 0; r < count; ++r) {
-        for (int k = 0; k < K; ++k) sum[k] += get<V>(from + r * stride + j + k * step);
+        for (int k = 0; k < K; ++k) sum[k] += get<V>(from + r * stride + j + k * step) - origin[k];
       }
       for (int k = 0; k < K; ++k) sum[k] *= share;
       for (int64_t r = 0; r < count; ++r) {
         for (int k = 0; k < K; ++k) {
-          const V d = get<V>(from + r * stride + j + k * step) - sum[k];
+          const V d = (get<V>(from + r * stride + j + k * step) - origin[k]) - sum[k];
           squares[k] += d * d;
         }
       }

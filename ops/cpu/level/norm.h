@@ -26,8 +26,9 @@ struct BatchNormRows {
 
 template <class T, class A = Accumulator<T>>
 struct NormOf {
-  /// mean[j] and m2[j] (sum of squared deviations) of `rows` rows.
-  void (*statistics)(const T* x, int64_t rows, int64_t stride, int64_t n, A* mean, A* m2);
+  /// mean[j] of x - pivot[j], and m2[j], the sum of squared deviations, of `rows` rows.
+  void (*statistics)(const T* x, const A* pivot, int64_t rows, int64_t stride, int64_t n, A* mean,
+                     A* m2);
   /// y = relu?((x - mean) * scale + beta + residual?); relu if `relu`.
   void (*batch_norm)(const BatchNormRows<T, A>& b, bool relu);
   /// sum[j] += dz and product[j] += dz * (x - mean); dz also to b.out if that is given.
