@@ -27,7 +27,7 @@ using Json = nlohmann::json;
 
 constexpr double loss_bound = 1e-4;      // relative, at each of the 50 steps
 constexpr double gradient_bound = 1e-5;  // of the parameter's largest gradient, at the first step
-constexpr double final_bound = 1e-3;     // relative, norms and running statistics after the last step
+constexpr double final_bound = 1e-3;  // relative, norms and running statistics after the last step
 
 constexpr uint64_t batch_stream = 1'000'000;
 
@@ -176,10 +176,9 @@ class Golden : public ::testing::TestWithParam<Case> {
       x = Tensor::from(channels_last(uniform(seed_, stream, x_shape.numel(), input), x_shape),
                        {x_shape[0], x_shape[2], x_shape[3], x_shape[1]}, device);
     }
-    return cross_entropy(
-        (*model_)(x),
-        Tensor::from(integers(seed_, stream + 1, y_shape.numel(), labels.at("classes")), y_shape,
-                     device));
+    return cross_entropy((*model_)(x), Tensor::from(integers(seed_, stream + 1, y_shape.numel(),
+                                                             labels.at("classes")),
+                                                    y_shape, device));
   }
 
   Json golden_;
