@@ -39,7 +39,7 @@ std::vector<int64_t> parse_header(std::span<const std::byte> bytes, int rank,
                  file, magic, magic, expected, rank);
   std::vector<int64_t> sizes;
   for (int axis = 0; axis < rank; ++axis) {
-    const int64_t size = big_endian(bytes, static_cast<size_t>(4 + 4 * axis));
+    const int64_t size = big_endian(bytes, 4 + 4 * static_cast<size_t>(axis));
     check<IoError>(size > 0, "{}: size {} of axis {} is not positive; the file is damaged.", file,
                    size, axis);
     sizes.push_back(size);
