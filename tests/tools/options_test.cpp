@@ -72,7 +72,7 @@ TEST(Options, ErrorsNameFlagAndValue) {
       {{"--steps", "0"}, "--steps: 0 is out of range"},
       {{"--label-smoothing", "1"}, "--label-smoothing: 1 is out of range"},
       {{"--beta1", "1"}, "--beta1: 1 is out of range"},
-      {{"--opt", "adam"}, "--opt: 'adam' is not known; choose sgd,adamw"},
+      {{"--opt", "adam"}, "--opt: 'adam' is not known; choose sgd, adamw"},
       {{"--sched", "cos"}, "--sched: 'cos' is not known"},
       {{"--mem-limit", "12Q"}, "--mem-limit: '12Q' is not a size"},
       {{"--mem-limit", "1"}, "--mem-limit: 1 is out of range"},

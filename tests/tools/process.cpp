@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,8 +118,11 @@ Finished Running::finish(double seconds) {
     if (now() > end) kill(pid_, SIGKILL);
   }
   int status = 0;
-  waitpid(pid_, &status, 0);
+  rusage used{};
+  wait4(pid_, &status, 0, &used);
   pid_ = -1;
+  const auto seconds_of = [](const timeval& t) { return t.tv_sec + t.tv_usec * 1e-6; };
+  so_far_.processor_seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
   so_far_.seconds = now() - begin_;
   so_far_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   return so_far_;

@@ -12,6 +12,7 @@ struct Finished {
   int exit_code = -1;  ///< Negative: the signal that ended it.
   std::string out, err;
   double seconds = 0;
+  double processor_seconds = 0;  ///< What other work on the machine does not change.
 };
 
 /// `train` with these arguments, running.

@@ -65,23 +65,20 @@ int run(const Options& options) {
   if (options.resume && !resume.checkpoint) progress.say("no checkpoint yet: starting a new run");
   RunFolder folder = open_folder(options, resume);
   std::unique_ptr<Session> session;
-  const auto failed = [&](const char* status, const std::exception& e) {
-    progress.clear();
-    if (session && session->trained()) {
-      session->record_failure(status, e.what());
-    } else {
-      folder.discard_if_created();
-    }
-  };
   try {
     session = std::make_unique<Session>(options, device, open_data(options), folder,
                                         std::move(resume), progress);
     train(*session);
-  } catch (const OutOfMemory& e) {
-    failed("oom", e);
-    throw;
   } catch (const std::exception& e) {
-    failed("error", e);
+    progress.clear();
+    const auto* error = dynamic_cast<const Error*>(&e);
+    // Input that was refused leaves nothing behind; a run that failed leaves a record.
+    if (session && (session->trained() || !error || error->exit_code() == 1)) {
+      const bool oom = dynamic_cast<const OutOfMemory*>(&e) != nullptr;
+      session->record_failure(oom ? "oom" : "error", e.what());
+    } else {
+      folder.discard_if_created();
+    }
     throw;
   }
   return 0;

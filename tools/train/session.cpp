@@ -285,8 +285,9 @@ void Session::finish() {
   const size_t bad = loader_.bad_samples().size();
   if (bad > 0)
     progress_.say(fmt::format("left out {} unreadable samples (listed in summary.json)", bad));
-  progress_.say(complete ? "run    " + run_path_
-                         : "saved; go on with the same flags and --resume " + run_path_);
+  progress_.say(complete    ? "run    " + run_path_
+                : trained() ? "saved; go on with the same flags and --resume " + run_path_
+                            : "stopped before the first update");
 }
 
 void Session::record_failure(const std::string& status, const std::string& error) {
