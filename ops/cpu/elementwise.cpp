@@ -57,7 +57,7 @@ void map(int64_t n, int64_t grain, T* y, Slice&& slice, const Inputs&... readers
           A(*buffer)[block_elements] = buffers;
           // A braced list is evaluated left to right.
           const A* const in[] = {readers.read(i, count, *buffer++)...};
-          const auto call = [&]<size_t... I>(A* to, std::index_sequence<I...>) {
+          const auto call = [&]<size_t... I>(A * to, std::index_sequence<I...>) {
             slice(in[I]..., to, count);
           };
           if constexpr (std::is_same_v<T, A>) {

@@ -1,5 +1,5 @@
-// The gradient behind a matrix product's bias and activation: dz = dy * activation'(saved), with the
-// column sums of dz taken while a band of rows is in the first-level cache.
+// The gradient behind a matrix product's bias and activation: dz = dy * activation'(saved), with
+// the column sums of dz taken while a band of rows is in the first-level cache.
 #include <numeric>
 #include <type_traits>
 

@@ -54,8 +54,8 @@ void batch_statistics(const prim::BatchNorm& p, const RowBlocks& blocks) {
     for (int64_t j = begin; j < end; ++j) {
       double m = NAN, m2 = NAN, count = 0.0;
       for (int64_t block = 0; block < blocks.count; ++block) {
-        const double rows = static_cast<double>(
-            std::min(blocks.length, blocks.rows - block * blocks.length));
+        const double rows =
+            static_cast<double>(std::min(blocks.length, blocks.rows - block * blocks.length));
         const double block_mean = means[block * c + j], block_m2 = squares[block * c + j];
         if (block == 0) {
           m = block_mean;
@@ -87,8 +87,8 @@ void batch_norm(const prim::BatchNorm& p) {
   } else {
     for (int64_t j = 0; j < c; ++j) {
       p.mean.data<A>()[j] = p.running_mean.data<A>()[j];
-      p.rstd.data<A>()[j] = static_cast<A>(
-          1.0 / std::sqrt(static_cast<double>(p.running_var.data<A>()[j]) + p.eps));
+      p.rstd.data<A>()[j] =
+          static_cast<A>(1.0 / std::sqrt(static_cast<double>(p.running_var.data<A>()[j]) + p.eps));
     }
   }
   const auto scale = zeros<A>(c);

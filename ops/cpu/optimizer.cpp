@@ -1,4 +1,5 @@
-// Optimizer steps: constants are computed in double, the update runs in the dtype of the parameters.
+// Optimizer steps: constants are computed in double, the update runs in the dtype of the
+// parameters.
 #include "ops/cpu/level/optimizer.h"
 
 #include <cmath>

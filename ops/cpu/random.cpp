@@ -18,8 +18,7 @@ void turn(float v, float& cosine, float& sine) {
   const float c =
       1.0f + s * (-0.5f + s * (1.0f / 24 + s * (-1.0f / 720 + s * (1.0f / 40320 - s / 3628800))));
   const float t =
-      angle + angle * s *
-                  (-1.0f / 6 + s * (1.0f / 120 + s * (-1.0f / 5040 + s * (1.0f / 362880))));
+      angle + angle * s * (-1.0f / 6 + s * (1.0f / 120 + s * (-1.0f / 5040 + s * (1.0f / 362880))));
   const int turns = static_cast<int>(quarter) & 3;
   const float a = turns & 1 ? t : c, b = turns & 1 ? c : t;
   cosine = turns == 1 || turns == 2 ? -a : a;

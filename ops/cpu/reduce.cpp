@@ -95,9 +95,9 @@ std::vector<double> folded(Fold fold, const T* x, const Extents& e, const double
       if (e.inner == 1) {
         *to = fold_row(fold, from, rows, shift ? shift[at] : 0.0);
       } else {
-        kernels<T>().columns[static_cast<int>(fold)](
-            from, rows, e.inner, std::min(chunk, e.inner - column), shift ? shift + at : nullptr,
-            to);
+        kernels<T>().columns[static_cast<int>(fold)](from, rows, e.inner,
+                                                     std::min(chunk, e.inner - column),
+                                                     shift ? shift + at : nullptr, to);
       }
     }
   });
@@ -175,8 +175,9 @@ void column_backward(ReduceOp op, const T* x, double y, double dy, int64_t n, in
     }
     case ReduceOp::logsumexp:
       for (int64_t k = 0; k < n; ++k) {
-        put(k, y == -infinity ? 0.0 : dy * static_cast<double>(scalar::exp(
-                                              static_cast<Accumulator<T>>(value(k) - y))));
+        put(k, y == -infinity ? 0.0
+                              : dy * static_cast<double>(
+                                         scalar::exp(static_cast<Accumulator<T>>(value(k) - y))));
       }
       return;
     default:

@@ -4,7 +4,7 @@ usage: gpt_text.py [--steps N] [--lr LR] [--warmup N] [...] > result.json      (
 
 Text      every file of /usr/share/games/fortunes except the index files (*.dat) and the links (*.u8), nothing stripped,
           concatenated in byte order of the file names (`LC_ALL=C ls`), without separators.
-Split     the held-out part is the last 5 %: bytes [floor(0.95 size), size).
+Split     the held-out part is the end of the text: bytes [size - floor(share * size), size), share = --held-out (10 %).
 Batches   a window of context + 1 bytes starts at word % (train_bytes - context); words come from Philox with the key --seed,
           stream 3,000,000, in order: window b of step s is word s * batch + b.
 Held out  consecutive windows of `context` predictions that cover the held-out part once: the first byte is only context, a
@@ -72,13 +72,13 @@ def main():
                           ("warmup", 100), ("seed", 1), ("threads", 2), ("eval-every", 0)):
         p.add_argument(f"--{flag}", type=int, default=default, help=f"default {default}")
     for flag, default in (("lr", 2e-3), ("min-lr-ratio", 0.1), ("weight-decay", 0.1), ("beta1", 0.9), ("beta2", 0.95),
-                          ("eps", 1e-8), ("clip", 1.0)):
+                          ("eps", 1e-8), ("clip", 1.0), ("held-out", 0.1)):
         p.add_argument(f"--{flag}", type=float, default=default, help=f"default {default}")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
 
     names, text = read_text(a.data)
-    cut = len(text) * 95 // 100
+    cut = len(text) - int(len(text) * a.held_out)
     train, held_out = text[:cut], text[cut:]
     print(f"{len(names)} files, {len(text)} bytes, held out {len(held_out)}", file=sys.stderr)
 

@@ -53,8 +53,8 @@ struct UnaryTable {
 template <class A>
 constexpr ElementwiseOf<A> table() {
   return UnaryTable<A, Neg, Abs, Exp, Log, Sqrt, Square, Relu, Gelu, GeluTanh, Sigmoid, Tanh, Silu,
-                    Clamp, Affine, Power>::template with<Add, Sub, Mul, Div, Pow, Maximum,
-                                                         Minimum>();
+                    Clamp, Affine,
+                    Power>::template with<Add, Sub, Mul, Div, Pow, Maximum, Minimum>();
 }
 
 }  // namespace

@@ -165,8 +165,8 @@ void batch_norm_backward_of(const BatchNormRows<T, Accumulator<T>>& b,
       const V x = get<V>(b.x + row + j);
       const V dz = masked<mask>(b, x, row + j, j);
       const V centred = x - get<V>(b.mean + j);
-      put(b.out + row + j, V(get<V>(b.scale + j) *
-                             (dz - get<V>(mean_dz + j) - centred * get<V>(slope + j))));
+      put(b.out + row + j,
+          V(get<V>(b.scale + j) * (dz - get<V>(mean_dz + j) - centred * get<V>(slope + j))));
     });
   }
 }
@@ -292,9 +292,8 @@ void column_sums(const T* x, int64_t rows, int64_t stride, int64_t n, Accumulato
 
 template <class T>
 constexpr NormOf<T> table() {
-  return {statistics<T>,          batch_norm<T>, batch_norm_sums<T>,
-          batch_norm_backward<T>, layer_norm<T>, layer_norm_backward<T>,
-          column_sums<T>};
+  return {statistics<T>, batch_norm<T>,          batch_norm_sums<T>, batch_norm_backward<T>,
+          layer_norm<T>, layer_norm_backward<T>, column_sums<T>};
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ void adamw(const AdamWSlice<A>& slice) {
     const A g = grad[i] * s.grad_scale;
     m[i] = s.beta1 * m[i] + s.one_minus_beta1 * g;
     v[i] = s.beta2 * v[i] + s.one_minus_beta2 * g * g;
-    param[i] = param[i] * s.keep -
-               s.step_size * m[i] / (std::sqrt(v[i] * s.v_correction) + s.eps);
+    param[i] = param[i] * s.keep - s.step_size * m[i] / (std::sqrt(v[i] * s.v_correction) + s.eps);
   }
 }
 

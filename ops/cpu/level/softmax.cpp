@@ -24,7 +24,8 @@ template <class T, class F>
       f(x + first, first, count);
     } else {
       A wide[slice];
-      for_columns<A, 1>(count, [&]<class V, int>(int64_t j) { put(wide + j, get<V>(x + first + j)); });
+      for_columns<A, 1>(count,
+                        [&]<class V, int>(int64_t j) { put(wide + j, get<V>(x + first + j)); });
       f(static_cast<const A*>(wide), first, count);
     }
   }
@@ -33,8 +34,8 @@ template <class T, class F>
 // Stores a slice of A as T.
 template <class T>
 [[gnu::always_inline]] inline void narrow(const Accumulator<T>* from, T* to, int64_t count) {
-  for_columns<Accumulator<T>, 1>(
-      count, [&]<class V, int>(int64_t j) { put(to + j, get<V>(from + j)); });
+  for_columns<Accumulator<T>, 1>(count,
+                                 [&]<class V, int>(int64_t j) { put(to + j, get<V>(from + j)); });
 }
 
 // The largest element, NaN if there is one.

@@ -1,5 +1,5 @@
-/// Vectors of the level a file is compiled for: registers of accumulators, loaded from and stored to
-/// any floating storage type.  Private to ops/cpu/level/.
+/// Vectors of the level a file is compiled for: registers of accumulators, loaded from and stored
+/// to any floating storage type.  Private to ops/cpu/level/.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ template <class V, class T>
   return load_bits<Vector<double>>(p);
 }
 [[gnu::always_inline]] inline Vector<float> load(const BFloat16* p) {
-  return reinterpret_cast<Vector<float>>(
-      __builtin_convertvector(load_bits<Words>(p), DoubleWords) << 16);
+  return reinterpret_cast<Vector<float>>(__builtin_convertvector(load_bits<Words>(p), DoubleWords)
+                                         << 16);
 }
 [[gnu::always_inline]] inline void store(float* p, Vector<float> v) {
   store_bits(p, v);

@@ -83,8 +83,9 @@ TEST(CpuCopy, WritesThroughStrides) {
 
 TEST(CpuCopy, FloatingToIntegerTruncatesAndSaturates) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::vector<double> values = {1.9, -1.9, 0.99, -0.5, 300.7, 3e9, 1e30, -1e30, infinity,
-                                      -infinity, NAN, 255.9, 256.0, 9223372036854775807.0};
+  const std::vector<double> values = {
+      1.9,   -1.9,     0.99,      -0.5, 300.7, 3e9,   1e30,
+      -1e30, infinity, -infinity, NAN,  255.9, 256.0, 9223372036854775807.0};
   const Tensor x = Tensor::from(values, {14});
   const auto as = [&]<class T>() {
     const Tensor y = Tensor::empty({14}, dtype_of<T>);

@@ -74,8 +74,7 @@ TEST(CpuElementwise, RowBroadcastMatchesForEveryWidth) {
   for (const int64_t n : {1, 3, 10, 64, 1000, 1024, 1500, 3072}) {
     const Tensor a = normal({7, n}, DType::f32, 1), b = normal({n}, DType::f32, 2);
     const Tensor y = empty_like(a);
-    run(prim::Binary{
-        .op = BinaryOp::mul, .a = a, .b = b.as_strided({7, n}, {0, 1}), .y = y});
+    run(prim::Binary{.op = BinaryOp::mul, .a = a, .b = b.as_strided({7, n}, {0, 1}), .y = y});
     const std::vector<float> u = a.to_vector<float>(), v = b.to_vector<float>();
     const std::vector<float> w = y.to_vector<float>();
     for (int64_t i = 0; i < 7 * n; ++i) ASSERT_EQ(w[i], u[i] * v[i % n]) << n;

@@ -177,8 +177,7 @@ TEST(CpuCrossEntropy, ThrowsNamingLabelAndRow) {
 TEST(CpuEmbedding, ThrowsNamingIdAndPosition) {
   const Tensor table = normal({4, 8}, 8), y = Tensor::empty({3, 8}, DType::f32);
   const Tensor ids = Tensor::from(std::vector<int64_t>{0, 3, -1}, {3});
-  const char* text =
-      "embedding: id -1 at position 2 is outside [0, 4); check the vocabulary size.";
+  const char* text = "embedding: id -1 at position 2 is outside [0, 4); check the vocabulary size.";
   EXPECT_EQ(message_of([&] { run(prim::Embedding{.table = table, .ids = ids, .y = y}); }), text);
   EXPECT_EQ(message_of([&] { run(prim::EmbeddingBackward{.ids = ids, .dy = y, .dtable = table}); }),
             text);

@@ -62,14 +62,14 @@ Worst worst(Level level, UnaryOp op, const std::vector<float>& x,
 class ScalarMath : public testing::TestWithParam<Level> {};
 
 TEST_P(ScalarMath, ExpIsWithinOneAndAHalfUlps) {
-  const Worst w = worst(GetParam(), UnaryOp::exp, sweep(1e-10f, 87.29f),
-                        [](double x) { return std::exp(x); });
+  const Worst w =
+      worst(GetParam(), UnaryOp::exp, sweep(1e-10f, 87.29f), [](double x) { return std::exp(x); });
   EXPECT_LE(w.ulps, 1.5) << "at " << w.at_ulps;
 }
 
 TEST_P(ScalarMath, ExpEnds) {
-  const std::vector<float> x = {88.72f, 88.8f, 1e30f, INFINITY, -87.31f, -1e30f, -INFINITY,
-                                NAN,    0.0f,  -0.0f};
+  const std::vector<float> x = {88.72f, 88.8f,     1e30f, INFINITY, -87.31f,
+                                -1e30f, -INFINITY, NAN,   0.0f,     -0.0f};
   std::vector<float> y(x.size());
   kernels_of(GetParam()).f32.unary[static_cast<int>(UnaryOp::exp)](x.data(), y.data(), 10, 0, 0);
   EXPECT_TRUE(std::isfinite(y[0]));
@@ -115,9 +115,8 @@ TEST(ScalarMathHost, ErfIsWithinItsBound) {
 }
 
 TEST_P(ScalarMath, GeluStaysWithinErfsBound) {
-  const Worst w = worst(GetParam(), UnaryOp::gelu, sweep(1e-30f, 10.0f), [](double x) {
-    return 0.5 * x * std::erfc(-x * 0.70710678118654752440);
-  });
+  const Worst w = worst(GetParam(), UnaryOp::gelu, sweep(1e-30f, 10.0f),
+                        [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
   EXPECT_LE(w.absolute, 5e-7) << "at " << w.at_absolute;
 }
 
