@@ -1,7 +1,9 @@
 #include "ops/loss.h"
 
+#include <atomic>
 #include <limits>
 
+#include "core/log.h"
 #include "ops/elementwise.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
@@ -28,6 +30,17 @@ Tensor check_rows(const OpInfo& op, const Tensor& logits, const Tensor& labels) 
   return reshape_data(logits, {labels.numel(), classes});
 }
 
+// One warning a process, and only on the host, where reading the count waits for nothing.
+void warn_if_nothing_counts(const Tensor& count, int64_t rows, int64_t ignore_index) {
+  static std::atomic<bool> warned = false;
+  const bool host = count.device().type == DeviceType::cpu;
+  if (!host || rows == 0 || count.item<double>() > 0.0 || warned.exchange(true)) return;
+  log().warn(
+      "cross_entropy: all {} labels are the ignore_index {}: the loss is 0 and teaches nothing; "
+      "check the labels (said once).",
+      rows, ignore_index);
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& input, const Tensor& labels,
@@ -48,6 +61,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& labels,
                          .lse = lse,
                          .count = count,
                          .loss = total});
+  warn_if_nothing_counts(count, rows.size(0), options.ignore_index);
   const bool mean = options.reduction == Reduction::mean;
   Tensor loss = total, divisor;
   if (mean) {  // max(count, 1): a batch of ignored rows gives 0, not 0 / 0

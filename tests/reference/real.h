@@ -24,6 +24,9 @@ namespace crucible::reference {
 
 /// Relative error granted to one operation.  Set by the backend for each primitive.
 inline thread_local double unit = 0.0;
+/// What an exponential may lose where it flushes subnormal results to zero: twice the smallest
+/// normal number of the arithmetic.
+inline thread_local double flush = 0.0;
 
 struct Real {
   double value = 0.0;
@@ -64,7 +67,7 @@ inline Real operator/(Real a, Real b) {
 
 inline Real exp(Real x) {
   const double value = std::exp(x.value);
-  return rounded(value, scaled(value, std::expm1(x.error)));
+  return rounded(value, scaled(value, std::expm1(x.error)) + flush);
 }
 inline Real log(Real x) {
   return rounded(std::log(x.value), x.error / std::max(std::fabs(x.value) - x.error, 0.0));
@@ -79,7 +82,7 @@ inline Real tanh(Real x) {
 }
 inline Real sigmoid(Real x) {
   const double s = 1.0 / (1.0 + std::exp(-x.value));
-  return rounded(s, scaled(s, std::expm1(x.error)));
+  return rounded(s, scaled(s, std::expm1(x.error)) + flush);
 }
 inline Real pow(Real a, Real b) {
   const double value = std::pow(a.value, b.value);

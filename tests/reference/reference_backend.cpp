@@ -34,7 +34,9 @@ ReferenceBackend::ReferenceBackend() : allocator_(memory_, "reference") {}
 void ReferenceBackend::run(const Primitive& primitive) {
   std::visit(
       [this](const auto& p) {
-        unit = p.output().dtype() == DType::f64 ? 0x1p-50 : 0x1p-21;
+        const bool wide = p.output().dtype() == DType::f64;
+        unit = wide ? 0x1p-50 : 0x1p-21;
+        flush = wide ? 0x1p-1021 : 0x1p-125;
         kernel(p);
       },
       primitive);

@@ -18,14 +18,15 @@ void ReferenceBackend::kernel(const prim::Softmax& p) {
     for (int64_t i = 0; i < n; ++i) nan |= std::isnan(in[i].value);
     Sum sum;
     for (int64_t i = 0; i < n; ++i) sum.add(exp(in[i] - Real(m)));
-    // x - lse is one subtraction of numbers as large as lse; it bounds both formulas.
+    // exp(x - m) / sum is the better formula; x - lse, a difference of numbers as large as lse, has
+    // the larger error and bounds both.
     const Real lse = Real(m) + log(sum.total());
     for (int64_t i = 0; i < n; ++i) {
       const Real shifted = in[i] - lse;
       y[r * n + i] = nan              ? Real(NAN)
                      : m == -INFINITY ? Real(p.log ? -INFINITY : 0.0)
                      : p.log          ? shifted
-                                      : exp(shifted);
+                             : Real((exp(in[i] - Real(m)) / sum.total()).value, exp(shifted).error);
     }
   }
   write(p.y, y);

@@ -147,4 +147,95 @@ std::vector<PrimitiveSample> Samples<prim::AttentionBackward>::all() {
   return s;
 }
 
+void add_attention_samples(OpSamples& s) {
+  struct Sample {
+    const char* name;
+    Shape q, k;
+    AttentionOptions options = {};
+    Mask mask = Mask::none;
+    Layout layout = Layout::dense;
+  };
+  const Sample samples[] = {
+      {"Plain", {1, 2, 2, 2}, {1, 2, 2, 2}},
+      {"Causal", {1, 3, 1, 2}, {1, 3, 1, 2}, {.causal = true}},
+      {"CausalLonger", {1, 2, 1, 2}, {1, 4, 1, 2}, {.causal = true}},
+      {"CausalShorter", {1, 3, 1, 2}, {1, 2, 1, 2}, {.causal = true}},
+      {"Scale", {2, 2, 1, 2}, {2, 2, 1, 2}, {.scale = 0.3}},
+      {"Masked", {1, 2, 2, 2}, {1, 3, 2, 2}, {}, Mask::random},
+      {"HiddenRow", {1, 3, 1, 2}, {1, 3, 1, 2}, {}, Mask::hides_first_row},
+      {"Flipped", {1, 2, 2, 2}, {1, 2, 2, 2}, {}, Mask::none, Layout::flipped},
+      {"NoColumns", {1, 2, 1, 2}, {1, 0, 1, 2}},
+      {"NoRows", {1, 0, 1, 2}, {1, 2, 1, 2}},
+      {"OneElement", {1, 1, 1, 1}, {1, 1, 1, 1}},
+  };
+  auto make_mask = [](Maker& m, Mask kind, int64_t rows, int64_t columns) -> Tensor {
+    if (kind == Mask::none) return {};
+    if (kind == Mask::random) return m.booleans({rows, columns});
+    std::vector<double> visible(rows * columns, 1.0);
+    std::fill_n(visible.begin(), columns, 0.0);
+    return m.values_as(DType::boolean, {rows, columns}, visible);
+  };
+  for (const Sample& c : samples) {
+    s.differentiable.push_back({"attention", c.name,
+                                [c](Maker& m) {
+                                  return std::vector<Tensor>{m.normal(c.q, c.layout),
+                                                             m.normal(c.k, c.layout),
+                                                             m.normal(c.k, c.layout)};
+                                },
+                                [c, make_mask](const std::vector<Tensor>& t, Maker& m) {
+                                  AttentionOptions options = c.options;
+                                  options.mask = make_mask(m, c.mask, c.q[1], c.k[1]);
+                                  return attention(t[0], t[1], t[2], options);
+                                }});
+  }
+  struct Packed {
+    const char* name;
+    Shape qkv;
+    int64_t heads;
+    bool causal = false;
+    Mask mask = Mask::none;
+    Layout layout = Layout::dense;
+  };
+  for (const Packed& c : {Packed{"OneHead", {1, 3, 6}, 1}, Packed{"TwoHeads", {1, 2, 12}, 2, true},
+                          Packed{"TwoBatches", {2, 2, 6}, 2, true},
+                          Packed{"Masked", {1, 3, 6}, 1, false, Mask::hides_first_row},
+                          Packed{"Flipped", {1, 2, 6}, 1, false, Mask::none, Layout::flipped},
+                          Packed{"NoRows", {1, 0, 6}, 1}, Packed{"OneRow", {1, 1, 3}, 1, true}}) {
+    s.differentiable.push_back(
+        {"attention_packed", c.name,
+         [c](Maker& m) { return std::vector<Tensor>{m.normal(c.qkv, c.layout)}; },
+         [c, make_mask](const std::vector<Tensor>& t, Maker& m) {
+           return attention_packed(
+               t[0], c.heads,
+               {.causal = c.causal, .mask = make_mask(m, c.mask, c.qkv[1], c.qkv[1])});
+         }});
+  }
+  auto refuse = [&](const char* name, Shape q, Shape k, Shape v, const char* text) {
+    s.errors.push_back({"attention", name,
+                        [=](Maker& m) { attention(m.normal(q), m.normal(k), m.normal(v)); }, text});
+  };
+  refuse("Heads", {1, 2, 2, 4}, {1, 2, 3, 4}, {1, 2, 3, 4},
+         "attention: q is [1, 2, 2, 4], k [1, 2, 3, 4]");
+  refuse("Values", {1, 2, 2, 4}, {1, 2, 2, 4}, {1, 3, 2, 4}, "v [1, 3, 2, 4]");
+  refuse("Rank", {2, 2, 4}, {2, 2, 4}, {2, 2, 4},
+         "attention: f64 [2, 2, 4] given; q, k and v must be floating [B, T, H, D]");
+  s.errors.push_back({"attention", "MaskShape",
+                      [](Maker& m) {
+                        const Tensor q = m.normal({1, 2, 1, 2});
+                        attention(q, q, q, {.mask = m.booleans({3, 2})});
+                      },
+                      "attention: shapes do not broadcast: [3, 2] and [1, 1, 2, 2]"});
+  s.errors.push_back({"attention", "MaskDtype",
+                      [](Maker& m) {
+                        const Tensor q = m.normal({1, 2, 1, 2});
+                        attention(q, q, q, {.mask = m.normal({2, 2})});
+                      },
+                      "attention: the mask holds f64; it must be bool"});
+  s.errors.push_back({"attention_packed", "Heads",
+                      [](Maker& m) {
+                        attention_packed(m.normal({1, 2, 9}), 2);
+                      },
+                      "attention_packed: qkv is [1, 2, 9] for 2 heads"});
+}
+
 }  // namespace crucible::testing

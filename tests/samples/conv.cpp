@@ -93,4 +93,66 @@ std::vector<PrimitiveSample> Samples<prim::ConvolutionFilterGradient>::all() {
   return s;
 }
 
+void add_conv_samples(OpSamples& s) {
+  struct Sample {
+    const char* name;
+    Shape x, w;
+    ConvOptions options = {};
+    bool bias = false;
+    Layout layout = Layout::dense;
+  };
+  const Sample samples[] = {
+      {"OneByOne", {1, 2, 2, 3}, {2, 1, 1, 3}},
+      {"ThreeByThreePadded", {1, 3, 3, 2}, {2, 3, 3, 2}, {.padding = 1}, true},
+      {"StrideRoundsDown", {1, 4, 5, 1}, {2, 3, 2, 1}, {.stride = 2}},
+      {"StrideLargerThanKernel", {1, 5, 4, 1}, {1, 1, 2, 1}, {.stride = 3}},
+      {"Dilated", {1, 5, 5, 1}, {1, 2, 2, 1}, {.padding = 1, .dilation = {2, 3}}},
+      {"Grouped", {1, 3, 3, 4}, {2, 2, 2, 2}, {.groups = 2}, true},
+      {"Depthwise", {1, 3, 3, 3}, {3, 2, 2, 1}, {.stride = {1, 2}, .groups = 3}},
+      {"Flipped", {2, 3, 2, 2}, {1, 2, 2, 2}, {}, true, Layout::flipped},
+      {"NoImages", {0, 3, 3, 2}, {2, 2, 2, 2}, {}, true},
+      {"OneElement", {1, 1, 1, 1}, {1, 1, 1, 1}, {}, true},
+  };
+  for (const Sample& c : samples) {
+    s.differentiable.push_back(
+        {"conv2d", c.name,
+         [c](Maker& m) {
+           std::vector<Tensor> t{m.normal(c.x, c.layout), m.normal(c.w, c.layout)};
+           if (c.bias) t.push_back(m.normal({c.w[0]}));
+           return t;
+         },
+         [c](const std::vector<Tensor>& t, Maker&) {
+           return conv2d(t[0], t[1], c.bias ? t[2] : Tensor(), c.options);
+         }});
+  }
+  auto refuse = [&](const char* name, ConvOptions options, const char* text,
+                    Shape w = {2, 3, 3, 4}) {
+    s.errors.push_back({"conv2d", name,
+                        [=](Maker& m) {
+                          conv2d(m.normal({1, 5, 5, 4}), m.normal(w), {}, options);
+                        },
+                        text});
+  };
+  refuse("StrideZero", {.stride = 0}, "conv2d: stride 0 is outside [1, 2^30)");
+  refuse("DilationZero", {.dilation = 0}, "conv2d: dilation 0 is outside [1, 2^30)");
+  refuse("PaddingNegative", {.padding = -1}, "conv2d: padding -1 is outside [0, 2^30)");
+  refuse("KernelTooLarge", {}, "conv2d: the kernel spans 6 pixels, the padded input has 5",
+         {2, 6, 6, 4});
+  refuse("DilatedKernelTooLarge", {.dilation = 3},
+         "conv2d: the kernel spans 7 pixels, the padded input has 5: kernel 3, dilation 3");
+  refuse("GroupsZero", {.groups = 0}, "do not fit 0 groups");
+  refuse("Channels", {}, "conv2d: 4 input channels, 2 output channels and weight [2, 3, 3, 3]",
+         {2, 3, 3, 3});
+  s.errors.push_back({"conv2d", "Rank",
+                      [](Maker& m) {
+                        conv2d(m.normal({5, 5, 4}), m.normal({2, 3, 3, 4}), {});
+                      },
+                      "conv2d: x is [5, 5, 4], weight is [2, 3, 3, 4]"});
+  s.errors.push_back({"conv2d", "Bias",
+                      [](Maker& m) {
+                        conv2d(m.normal({1, 5, 5, 4}), m.normal({2, 3, 3, 4}), m.normal({3}));
+                      },
+                      "conv2d: bias is [3]; it must be [2]"});
+}
+
 }  // namespace crucible::testing

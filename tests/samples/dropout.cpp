@@ -1,5 +1,7 @@
 #include "ops/dropout.h"
 
+#include <cmath>
+
 #include "ops/view.h"
 #include "tests/samples/op.h"
 #include "tests/samples/primitive.h"
@@ -47,6 +49,38 @@ std::vector<PrimitiveSample> Samples<prim::Random>::all() {
           draw("NormalOne", Kind::normal, 0.0, 1.0, 1, {3, 3, 3}),
           draw("NormalLargeState", Kind::normal, 0.0, 2.0, 70, {~uint64_t{0}, 5, ~uint64_t{0} - 2}),
           draw("NormalNoDeviation", Kind::normal, 1.5, 0.0, 5, {1, 1, 1})};
+}
+
+void add_dropout_samples(OpSamples& s) {
+  struct Sample {
+    const char* name;
+    Shape x;
+    double p;
+    Layout layout = Layout::dense;
+  };
+  for (const Sample& c :
+       {Sample{"Half", {3, 5}, 0.5}, Sample{"Nothing", {4}, 0.0}, Sample{"Tenth", {7}, 0.1},
+        Sample{"Scalar", {}, 0.5}, Sample{"Empty", {0, 3}, 0.5},
+        Sample{"Flipped", {4, 3}, 0.3, Layout::flipped},
+        Sample{"Gapped", {3, 2}, 0.7, Layout::gapped}}) {
+    s.differentiable.push_back(
+        {"dropout", c.name, [c](Maker& m) { return std::vector<Tensor>{m.normal(c.x, c.layout)}; },
+         [c](const std::vector<Tensor>& t, Maker&) {
+           RngState rng{1, 2, 3};
+           return dropout(t[0], c.p, rng);
+         }});
+  }
+  auto refuse = [&](const char* name, double p, const char* text) {
+    s.errors.push_back({"dropout", name,
+                        [p](Maker& m) {
+                          RngState rng;
+                          dropout(m.normal({2}), p, rng);
+                        },
+                        text});
+  };
+  refuse("One", 1.0, "dropout: p 1 is outside [0, 1)");
+  refuse("Negative", -0.5, "dropout: p -0.5 is outside [0, 1)");
+  refuse("NaN", std::nan(""), "dropout: p nan is outside [0, 1)");
 }
 
 }  // namespace crucible::testing

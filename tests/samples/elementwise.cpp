@@ -331,4 +331,234 @@ std::vector<PrimitiveSample> Samples<prim::Where>::all() {
            }}};
 }
 
+namespace {
+
+using Unary = Tensor (*)(const Tensor&);
+using Binary = Tensor (*)(const Tensor&, const Tensor&);
+
+struct NamedUnary {
+  const char* op;
+  std::function<Tensor(const Tensor&)> f;
+  double low, high;
+  std::vector<double> singular, gradient;  // points without a difference quotient, and the answer
+};
+
+void add_unary(OpSamples& s, const NamedUnary& u) {
+  struct Input {
+    const char* name;
+    Shape shape;
+    Layout layout = Layout::dense;
+  };
+  const Input inputs[] = {{"Odd", {3, 5}},
+                          {"Scalar", {}},
+                          {"Empty", {0, 3}},
+                          {"Flipped", {4, 3}, Layout::flipped},
+                          {"Gapped", {2, 3, 2}, Layout::gapped},
+                          {"OneElement", {1, 1}}};
+  for (const Input& i : inputs) {
+    s.differentiable.push_back({u.op, i.name,
+                                [u, i](Maker& m) {
+                                  return std::vector<Tensor>{
+                                      m.uniform(i.shape, u.low, u.high, i.layout)};
+                                },
+                                [u](const std::vector<Tensor>& x, Maker&) { return u.f(x[0]); }});
+  }
+  s.differentiable.push_back({u.op,
+                              "Singular",
+                              [u](Maker& m) {
+                                return std::vector<Tensor>{m.values(
+                                    {static_cast<int64_t>(u.singular.size())}, u.singular)};
+                              },
+                              [u](const std::vector<Tensor>& x, Maker&) { return u.f(x[0]); },
+                              {{u.gradient}}});
+  s.errors.push_back({u.op, "Integers", [u](Maker& m) { u.f(m.integers({3}, 0, 5)); },
+                      std::string(u.op) + ": x holds i64; f16, bf16, f32 or f64 is needed"});
+  s.errors.push_back(
+      {u.op, "Undefined", [u](Maker&) { u.f(Tensor()); }, std::string(u.op) + ": x is undefined"});
+}
+
+void add_binary(OpSamples& s, const char* op, Binary f, double low) {
+  for (const Broadcast& shapes : broadcasts) {
+    s.differentiable.push_back(
+        {op, shapes.name,
+         [=, a = shapes.a, b = shapes.b](Maker& m) {
+           return std::vector<Tensor>{m.uniform(a, low, 3.0), m.uniform(b, low, 3.0)};
+         },
+         [f](const std::vector<Tensor>& x, Maker&) { return f(x[0], x[1]); }});
+  }
+  s.differentiable.push_back({op, "Strided",
+                              [=](Maker& m) {
+                                return std::vector<Tensor>{
+                                    m.uniform({4, 3}, low, 3.0, Layout::flipped),
+                                    m.uniform({4, 3}, low, 3.0, Layout::gapped)};
+                              },
+                              [f](const std::vector<Tensor>& x, Maker&) { return f(x[0], x[1]); }});
+  const std::string name = op;
+  s.errors.push_back({op, "Shapes",
+                      [f](Maker& m) {
+                        f(m.normal({2, 3}), m.normal({2, 4}));
+                      },
+                      name + ": shapes do not broadcast: [2, 3] and [2, 4]"});
+  s.errors.push_back(
+      {op, "Dtypes",
+       [f](Maker& m) { f(m.values_as(DType::f32, {1}, {1}), m.values_as(DType::f16, {1}, {1})); },
+       name + ": dtypes differ: f32 and f16"});
+}
+
+void add_singular(OpSamples& s, const char* op, Binary f, const char* name, std::vector<double> a,
+                  std::vector<double> b, std::vector<double> da, std::vector<double> db) {
+  const int64_t n = static_cast<int64_t>(a.size());
+  s.differentiable.push_back({op,
+                              name,
+                              [=](Maker& m) {
+                                return std::vector<Tensor>{m.values({n}, a), m.values({n}, b)};
+                              },
+                              [f](const std::vector<Tensor>& x, Maker&) { return f(x[0], x[1]); },
+                              {{da, db}}});
+}
+
+}  // namespace
+
+void add_elementwise_samples(OpSamples& s) {
+  // clang-format off
+  const NamedUnary unaries[] = {
+      {"neg", [](const Tensor& x) { return neg(x); }, -3, 3, {0, infinity}, {-1, -1}},
+      {"abs", [](const Tensor& x) { return abs(x); }, -3, 3, {-1, 0, -0.0, 1, nan}, {-1, 0, 0, 1, nan}},
+      {"exp", [](const Tensor& x) { return exp(x); }, -3, 3, {-infinity, 0, nan}, {0, 1, nan}},
+      {"log", [](const Tensor& x) { return log(x); }, 0.1, 5, {0, 1, nan}, {infinity, 1, nan}},
+      {"sqrt", [](const Tensor& x) { return sqrt(x); }, 0.1, 5, {0, 4, nan}, {infinity, 0.25, nan}},
+      {"square", [](const Tensor& x) { return square(x); }, -3, 3, {0, -0.0, nan}, {0, 0, nan}},
+      {"relu", [](const Tensor& x) { return relu(x); }, -3, 3, {nan, -1, -0.0, 0, 1}, {nan, 0, 0, 0, 1}},
+      {"gelu", [](const Tensor& x) { return gelu(x); }, -4, 4, {0, -0.0, 60, -60}, {0.5, 0.5, 1, 0}},
+      {"gelu_tanh", [](const Tensor& x) { return gelu_tanh(x); }, -4, 4, {0, -0.0, 60, -60}, {0.5, 0.5, 1, 0}},
+      {"sigmoid", [](const Tensor& x) { return sigmoid(x); }, -5, 5, {infinity, -infinity, 0}, {0, 0, 0.25}},
+      {"tanh", [](const Tensor& x) { return tanh(x); }, -3, 3, {infinity, -infinity, 0}, {0, 0, 1}},
+      {"silu", [](const Tensor& x) { return silu(x); }, -5, 5, {0, 800, -800}, {0.5, 1, 0}},
+      {"clamp", [](const Tensor& x) { return clamp(x, -1.25, 0.75); }, -3, 3, {-1.25, 0.75, 2, -2, nan}, {1, 1, 0, 0, nan}},
+      {"affine", [](const Tensor& x) { return add(mul(div(sub(x, 0.5), 4.0), 3.0), 1.0); }, -3, 3, {0, infinity}, {0.75, 0.75}},
+      {"power", [](const Tensor& x) { return pow(x, 3.0); }, 0.2, 3, {0, -0.0, nan}, {0, 0, nan}},
+  };
+  // clang-format on
+  for (const NamedUnary& u : unaries) add_unary(s, u);
+  s.differentiable.push_back({"power",
+                              "ExponentZero",
+                              [](Maker& m) {
+                                return std::vector<Tensor>{m.values({3}, {0, -2, 3})};
+                              },
+                              [](const std::vector<Tensor>& x, Maker&) { return pow(x[0], 0.0); },
+                              {{{0, 0, 0}}}});
+  s.differentiable.push_back({"square",
+                              "PowerTwo",
+                              [](Maker& m) {
+                                return std::vector<Tensor>{m.values({3}, {0, -2, 3})};
+                              },
+                              [](const std::vector<Tensor>& x, Maker&) { return pow(x[0], 2.0); },
+                              {{{0, -4, 6}}}});
+  s.errors.push_back({"clamp", "LowAboveHigh", [](Maker& m) { clamp(m.normal({2}), 2.0, 1.0); },
+                      "clamp: low 2 is above high 1"});
+
+  const std::pair<const char*, Binary> binaries[] = {
+      {"add", add}, {"sub", sub},         {"mul", mul},        {"div", div},
+      {"pow", pow}, {"maximum", maximum}, {"minimum", minimum}};
+  for (const auto& [op, f] : binaries) {
+    const std::string name = op;
+    add_binary(s, op, f, name == "div" || name == "pow" ? 0.3 : -3.0);
+  }
+  add_singular(s, "maximum", maximum, "Ties", {1, 2, -0.0}, {1, 1, 0.0}, {0.5, 1, 0.5},
+               {0.5, 0, 0.5});
+  add_singular(s, "minimum", minimum, "Ties", {1, 2, -0.0}, {1, 1, 0.0}, {0.5, 0, 0.5},
+               {0.5, 1, 0.5});
+  add_singular(s, "pow", pow, "Zeros", {0, 0, 2, 0}, {0, 2, 0, 1}, {0, 0, 0, 1},
+               {0, 0, std::log(2.0), 0});
+  add_singular(s, "div", div, "ByZero", {1, -1}, {0, 0}, {infinity, infinity},
+               {-infinity, infinity});
+  add_singular(s, "mul", mul, "Zeros", {0, 0, 3}, {0, 5, 0}, {0, 5, 0}, {0, 0, 3});
+  s.errors.push_back({"div", "Integers",
+                      [](Maker& m) { div(m.integers({2}, 1, 5), m.integers({2}, 1, 5)); },
+                      "div: the operands hold i64; cast them to a floating dtype first"});
+
+  for (const Broadcast& shapes : broadcasts) {
+    s.differentiable.push_back({"where", shapes.name,
+                                [a = shapes.a, b = shapes.b](Maker& m) {
+                                  return std::vector<Tensor>{m.normal(a), m.normal(b)};
+                                },
+                                [shape = broadcast_shapes("sample", shapes.a, shapes.b)](
+                                    const std::vector<Tensor>& x, Maker& m) {
+                                  return where(m.booleans(shape), x[0], x[1]);
+                                }});
+  }
+  s.differentiable.push_back(
+      {"where",
+       "HiddenNaN",
+       [](Maker& m) {
+         return std::vector<Tensor>{m.values({2}, {1, nan}), m.values({2}, {infinity, 2})};
+       },
+       [](const std::vector<Tensor>& x, Maker& m) {
+         return where(m.values_as(DType::boolean, {2}, {1, 0}), x[0], x[1]);
+       },
+       {{{1, 0}, {0, 1}}}});
+  s.errors.push_back({"where", "ConditionDtype",
+                      [](Maker& m) { where(m.normal({2}), m.normal({2}), m.normal({2})); },
+                      "where: condition holds f64; it must be bool"});
+  s.errors.push_back({"where", "Shapes",
+                      [](Maker& m) { where(m.booleans({3}), m.normal({2}), m.normal({2})); },
+                      "where: shapes do not broadcast: [3] and [2]"});
+
+  const std::vector<double> by_op[] = {{0, 1, 0}, {1, 0, 1}, {1, 0, 0},
+                                       {1, 1, 0}, {0, 0, 1}, {0, 1, 1}};
+  for (int i = 0; i < 6; ++i) {
+    s.no_gradient.push_back({"compare", compare_names[i],
+                             [op = compare_ops[i]](Maker& m) {
+                               return compare(op, m.values({3}, {1, 2, 3}), m.values({1}, {2}));
+                             },
+                             by_op[i]});
+  }
+  s.errors.push_back({"compare", "Shapes",
+                      [](Maker& m) { compare(CompareOp::lt, m.normal({3}), m.normal({2})); },
+                      "compare: shapes do not broadcast: [3] and [2]"});
+
+  auto change = [&](const char* name, auto f, std::vector<double> expected) {
+    s.no_gradient.push_back({"in-place change", name,
+                             [f](Maker& m) {
+                               const Tensor y = m.values({2, 2}, {1, 2, 3, 4});
+                               f(y, m);
+                               return y;
+                             },
+                             std::move(expected)});
+  };
+  change("Add",
+         [](const Tensor& y, Maker& m) {
+           add_(y, m.values({2, 2}, {1, 1, 2, 2}));
+         },
+         {2, 3, 5, 6});
+  change("AddRow",
+         [](const Tensor& y, Maker& m) {
+           add_(y, m.values({2}, {10, 20}));
+         },
+         {11, 22, 13, 24});
+  change("AddToColumn",
+         [](const Tensor& y, Maker& m) { add_(y.as_strided({2}, {2}, 1), m.values({}, {5})); },
+         {1, 7, 3, 9});
+  change("Mul", [](const Tensor& y, Maker&) { mul_(y, -2.0); }, {-2, -4, -6, -8});
+  change("Fill", [](const Tensor& y, Maker&) { fill_(y, 7.0); }, {7, 7, 7, 7});
+  change("CopyConverts",
+         [](const Tensor& y, Maker& m) {
+           copy_(y, m.integers({2, 1}, 3, 4));
+         },
+         {3, 3, 3, 3});
+  change("CopyTransposed",
+         [](const Tensor& y, Maker& m) {
+           copy_(y.as_strided({2, 2}, {1, 2}), m.values({2, 2}, {1, 2, 3, 4}));
+         },
+         {1, 3, 2, 4});
+  s.errors.push_back({"in-place change", "AddShapes",
+                      [](Maker& m) {
+                        add_(m.normal({2}), m.normal({3, 2}));
+                      },
+                      "add_: [3, 2] does not broadcast to [2]"});
+  s.errors.push_back({"in-place change", "CopyShapes",
+                      [](Maker& m) { copy_(m.normal({2}), m.normal({3})); },
+                      "copy_: shapes do not broadcast: [3] and [2]"});
+}
+
 }  // namespace crucible::testing

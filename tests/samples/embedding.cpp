@@ -44,4 +44,48 @@ std::vector<PrimitiveSample> Samples<prim::EmbeddingBackward>::all() {
   return s;
 }
 
+void add_embedding_samples(OpSamples& s) {
+  struct Sample {
+    const char* name;
+    Shape table, ids;
+    Layout layout = Layout::dense;
+  };
+  for (const Sample& c :
+       {Sample{"Vector", {5, 3}, {4}}, Sample{"Matrix", {3, 2}, {2, 3}},
+        Sample{"Scalar", {4, 3}, {}}, Sample{"NoIds", {3, 2}, {0}}, Sample{"Repeats", {2, 2}, {7}},
+        Sample{"Flipped", {4, 3}, {3}, Layout::flipped}, Sample{"OneColumn", {3, 1}, {3}}}) {
+    s.differentiable.push_back(
+        {"embedding", c.name,
+         [c](Maker& m) { return std::vector<Tensor>{m.normal(c.table, c.layout)}; },
+         [c](const std::vector<Tensor>& t, Maker& m) {
+           return embedding(t[0], m.integers(c.ids, 0, c.table[0]));
+         }});
+  }
+  s.differentiable.push_back({"embedding", "StridedIds",
+                              [](Maker& m) {
+                                return std::vector<Tensor>{m.normal({3, 2})};
+                              },
+                              [](const std::vector<Tensor>& t, Maker& m) {
+                                return embedding(t[0], transpose(m.integers({2, 3}, 0, 3)));
+                              }});
+  auto refuse = [&](const char* name, auto make_ids, const char* text) {
+    s.errors.push_back({"embedding", name,
+                        [=](Maker& m) {
+                          embedding(m.normal({5, 2}), make_ids(m));
+                        },
+                        text});
+  };
+  refuse(
+      "IdTooLarge",
+      [](Maker& m) {
+        return m.labels({0, 5});
+      },
+      "embedding: id 5 at position 1 is outside [0, 5)");
+  refuse(
+      "IdNegative", [](Maker& m) { return m.labels({-1}); },
+      "embedding: id -1 at position 0 is outside [0, 5)");
+  refuse(
+      "IdDtype", [](Maker& m) { return m.normal({2}); }, "embedding: ids are f64");
+}
+
 }  // namespace crucible::testing

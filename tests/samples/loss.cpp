@@ -100,4 +100,89 @@ std::vector<PrimitiveSample> Samples<prim::CountCorrect>::all() {
   return s;
 }
 
+void add_loss_samples(OpSamples& s) {
+  struct Sample {
+    const char* name;
+    Shape logits;
+    std::vector<int64_t> labels;
+    CrossEntropyOptions options = {};
+    Layout layout = Layout::dense;
+  };
+  const Sample samples[] = {
+      {"Odd", {3, 5}, {4, 0, 2}},
+      {"Sum", {3, 5}, {4, 0, 2}, {.reduction = Reduction::sum}},
+      {"Smoothed", {2, 4}, {1, 3}, {.label_smoothing = 0.2}},
+      {"SomeIgnored", {4, 5}, {2, -100, -100, 1}},
+      {"IgnoreOther", {3, 4}, {1, 0, 1}, {.ignore_index = 0, .label_smoothing = 0.1}},
+      {"OneClass", {2, 1}, {0, 0}},
+      {"OneRow", {4}, {2}},
+      {"ThreeAxes", {2, 2, 3}, {0, 1, 2, -100}},
+      {"Flipped", {3, 4}, {0, 3, 1}, {}, Layout::flipped},
+      {"NoRows", {0, 3}, {}},
+  };
+  for (const Sample& c : samples) {
+    s.differentiable.push_back(
+        {"cross_entropy", c.name,
+         [c](Maker& m) { return std::vector<Tensor>{m.normal(c.logits, c.layout)}; },
+         [c](const std::vector<Tensor>& t, Maker& m) {
+           return cross_entropy(
+               t[0], reshape(m.labels(c.labels), c.logits.without(c.logits.rank() - 1)), c.options);
+         }});
+  }
+  s.differentiable.push_back({"cross_entropy",
+                              "AllIgnored",
+                              [](Maker& m) {
+                                return std::vector<Tensor>{m.normal({2, 3})};
+                              },
+                              [](const std::vector<Tensor>& t, Maker& m) {
+                                return cross_entropy(t[0], m.labels({-100, -100}));
+                              },
+                              {{{0, 0, 0, 0, 0, 0}}}});
+  auto refuse = [&](const char* op, const char* name, Shape logits, std::vector<int64_t> labels,
+                    CrossEntropyOptions options, std::string text) {
+    s.errors.push_back(
+        {op, name, [=](Maker& m) { cross_entropy(m.normal(logits), m.labels(labels), options); },
+         std::move(text)});
+  };
+  refuse("cross_entropy", "LabelTooLarge", {4, 5}, {0, 1, 5, 2}, {},
+         "cross_entropy: label 5 at row 2 is outside [0, 5); check the class count or set "
+         "ignore_index.");
+  refuse("cross_entropy", "LabelNegative", {4, 5}, {0, -4, 1, 2}, {},
+         "cross_entropy: label -4 at row 1 is outside [0, 5)");
+  refuse("cross_entropy", "LabelShape", {4, 5}, {0, 1}, {},
+         "cross_entropy: logits are [4, 5], labels [2]");
+  refuse("cross_entropy", "Smoothing", {1, 5}, {0}, {.label_smoothing = 1.5},
+         "cross_entropy: label_smoothing 1.5 is outside [0, 1]");
+  refuse("cross_entropy", "NoClasses", {1, 0}, {0}, {},
+         "cross_entropy: logits [1, 0] have no classes");
+  s.errors.push_back({"cross_entropy", "LabelDtype",
+                      [](Maker& m) {
+                        cross_entropy(m.normal({2, 3}), m.normal({2}));
+                      },
+                      "cross_entropy: labels hold f64; they must be i64"});
+
+  auto count = [&](const char* name, Shape shape, std::vector<double> logits,
+                   std::vector<int64_t> labels, double expected) {
+    s.no_gradient.push_back({"count_correct",
+                             name,
+                             [=](Maker& m) {
+                               Tensor t = m.values(shape, logits);
+                               t.set_requires_grad();
+                               return count_correct(t, m.labels(labels));
+                             },
+                             {expected}});
+  };
+  count("AllRight", {2, 2}, {1, 2, 2, 1}, {1, 0}, 2);
+  count("HalfRight", {2, 2}, {1, 2, 2, 1}, {1, 1}, 1);
+  count("Ignored", {3, 2}, {1, 2, 2, 1, 0, 1}, {1, -100, 1}, 2);
+  count("FirstOfTies", {2, 3}, {5, 5, 5, 5, 5, 5}, {0, 1}, 1);
+  count("NoRows", {0, 3}, {}, {}, 0);
+  count("OneClass", {2, 1}, {3, 4}, {0, 0}, 2);
+  s.errors.push_back({"count_correct", "LabelShape",
+                      [](Maker& m) {
+                        count_correct(m.normal({4, 5}), m.labels({1}));
+                      },
+                      "count_correct: logits are [4, 5], labels [1]"});
+}
+
 }  // namespace crucible::testing

@@ -98,4 +98,85 @@ std::vector<PrimitiveSample> Samples<prim::BiasActivationBackward>::all() {
           backward("OneElement", Activation::relu, 1, 1, true, true)};
 }
 
+void add_matmul_samples(OpSamples& s) {
+  auto product = [&](const char* name, Shape a, Shape b, Layout la = Layout::dense,
+                     Layout lb = Layout::dense) {
+    s.differentiable.push_back(
+        {"matmul", name,
+         [=](Maker& m) {
+           return std::vector<Tensor>{m.normal(a, la), m.normal(b, lb)};
+         },
+         [](const std::vector<Tensor>& x, Maker&) { return matmul(x[0], x[1]); }});
+  };
+  product("Matrices", {3, 4}, {4, 2});
+  product("RowTimesMatrix", {3}, {3, 2});
+  product("MatrixTimesColumn", {2, 3}, {3});
+  product("Dot", {4}, {4});
+  product("Batched", {2, 2, 3}, {2, 3, 2});
+  product("BatchBroadcast", {2, 1, 2, 2}, {3, 2, 1});
+  product("OneBatchManyMatrices", {2, 2}, {3, 2, 2});
+  product("FlippedLeft", {3, 4}, {4, 2}, Layout::flipped);
+  product("FlippedRight", {3, 4}, {4, 2}, Layout::dense, Layout::flipped);
+  product("GappedBoth", {2, 3}, {3, 2}, Layout::gapped, Layout::gapped);
+  product("NoInner", {2, 0}, {0, 3});
+  product("NoRows", {0, 3}, {3, 2});
+  product("NoBatch", {0, 2, 3}, {3, 2});
+  product("OneElement", {1, 1}, {1, 1});
+  s.errors.push_back({"matmul", "InnerSizes",
+                      [](Maker& m) {
+                        matmul(m.normal({64, 784}), m.normal({512, 10}));
+                      },
+                      "matmul: inner sizes differ: a is [64, 784], b is [512, 10]; a's last axis "
+                      "(784) must equal b's second to last (512)."});
+  s.errors.push_back({"matmul", "Batches",
+                      [](Maker& m) {
+                        matmul(m.normal({2, 1, 1}), m.normal({3, 1, 1}));
+                      },
+                      "matmul: shapes do not broadcast: [2] and [3]"});
+  s.errors.push_back({"matmul", "Scalar",
+                      [](Maker& m) {
+                        matmul(m.normal({}), m.normal({3, 1}));
+                      },
+                      "both need at least one axis"});
+  s.errors.push_back({"matmul", "Integers",
+                      [](Maker& m) {
+                        matmul(m.integers({2, 2}, 0, 3), m.integers({2, 2}, 0, 3));
+                      },
+                      "matmul: the operands hold i64"});
+
+  auto layer = [&](const char* name, Shape x, Shape w, bool bias, Activation activation,
+                   Layout lx = Layout::dense, Layout lw = Layout::dense) {
+    s.differentiable.push_back({"linear", name,
+                                [=](Maker& m) {
+                                  std::vector<Tensor> t{m.normal(x, lx), m.normal(w, lw)};
+                                  if (bias) t.push_back(m.normal({w[0]}));
+                                  return t;
+                                },
+                                [=](const std::vector<Tensor>& t, Maker&) {
+                                  return linear(t[0], t[1], bias ? t[2] : Tensor(), activation);
+                                }});
+  };
+  layer("Bias", {3, 4}, {2, 4}, true, Activation::none);
+  layer("NoBias", {3, 4}, {2, 4}, false, Activation::none);
+  layer("Relu", {3, 4}, {5, 4}, true, Activation::relu);
+  layer("ReluNoBias", {3, 4}, {5, 4}, false, Activation::relu);
+  layer("GeluTanh", {3, 4}, {3, 4}, true, Activation::gelu_tanh);
+  layer("GeluTanhNoBias", {3, 4}, {3, 4}, false, Activation::gelu_tanh);
+  layer("ThreeAxes", {2, 2, 3}, {2, 3}, true, Activation::none);
+  layer("Vector", {3}, {2, 3}, true, Activation::gelu_tanh);
+  layer("Flipped", {3, 4}, {2, 4}, true, Activation::none, Layout::flipped, Layout::flipped);
+  layer("NoRows", {0, 3}, {2, 3}, true, Activation::relu);
+  layer("NoInputs", {2, 0}, {3, 0}, true, Activation::none);
+  s.errors.push_back({"linear", "Sizes",
+                      [](Maker& m) {
+                        linear(m.normal({2, 3}), m.normal({4, 5}), {});
+                      },
+                      "linear: x is [2, 3], weight is [4, 5]"});
+  s.errors.push_back({"linear", "Bias",
+                      [](Maker& m) {
+                        linear(m.normal({2, 3}), m.normal({4, 3}), m.normal({3}));
+                      },
+                      "linear: bias is [3], weight is [4, 3]; bias must be [4]"});
+}
+
 }  // namespace crucible::testing

@@ -137,4 +137,100 @@ std::vector<PrimitiveSample> Samples<prim::LayerNormBackward>::all() {
   return for_each_case(layer_cases, layer_norm_backward);
 }
 
+void add_norm_samples(OpSamples& s) {
+  struct Sample {
+    const char* name;
+    Shape x;
+    BatchNormOptions options = {};
+    bool residual = false;
+    Layout layout = Layout::dense;
+  };
+  const Sample samples[] = {
+      {"Training", {5, 3}},
+      {"TrainingRelu", {5, 3}, {.relu = true}},
+      {"TrainingResidual", {4, 2}, {}, true},
+      {"TrainingReluResidual", {4, 2}, {.relu = true}, true},
+      {"Eval", {4, 3}, {.training = false}},
+      {"EvalRelu", {4, 3}, {.training = false, .relu = true}},
+      {"EvalReluResidual", {2, 3}, {.training = false, .relu = true}, true},
+      {"Images", {2, 2, 2, 2}, {}, false, Layout::flipped},
+      {"TwoRows", {2, 1}},
+      {"EvalEmpty", {0, 3}, {.training = false}},
+  };
+  for (const Sample& c : samples) {
+    s.differentiable.push_back(
+        {"batch_norm", c.name,
+         [c](Maker& m) {
+           const Shape row{c.x[c.x.rank() - 1]};
+           std::vector<Tensor> t{m.normal(c.x, c.layout), m.uniform(row, 0.5, 2),
+                                 m.uniform(row, -1, 1)};
+           if (c.residual) t.push_back(m.normal(c.x));
+           return t;
+         },
+         [c](const std::vector<Tensor>& t, Maker& m) {
+           const Shape row{c.x[c.x.rank() - 1]};
+           const Tensor mean = m.uniform(row, -1, 1), var = m.uniform(row, 0.5, 2);
+           return batch_norm(t[0], t[1], t[2], mean, var, c.options, c.residual ? t[3] : Tensor());
+         }});
+  }
+  auto call_batch_norm = [](Maker& m, Shape x, Shape gamma, Shape residual) {
+    const DType stats = statistics_dtype(m.dtype());
+    const Shape row{x[x.rank() - 1]};
+    batch_norm(m.normal(x), m.uniform_as(stats, gamma, 1, 2), m.uniform_as(stats, row, 1, 2),
+               m.uniform_as(stats, row, 1, 2), m.uniform_as(stats, row, 1, 2), {},
+               residual.rank() ? m.normal(residual) : Tensor());
+  };
+  s.errors.push_back({"batch_norm", "OneValueAChannel",
+                      [=](Maker& m) {
+                        call_batch_norm(m, {1, 3}, {3}, {});
+                      },
+                      "batch_norm: 1 value a channel in x [1, 3]; training needs at least two"});
+  s.errors.push_back({"batch_norm", "Gamma",
+                      [=](Maker& m) {
+                        call_batch_norm(m, {4, 3}, {4}, {});
+                      },
+                      "batch_norm: gamma is [4], x is [4, 3]; it must be [3]"});
+  s.errors.push_back({"batch_norm", "Residual",
+                      [=](Maker& m) {
+                        call_batch_norm(m, {4, 3}, {3}, {3, 3});
+                      },
+                      "batch_norm: residual is [3, 3], x is [4, 3]"});
+
+  struct Layer {
+    const char* name;
+    Shape x;
+    Layout layout = Layout::dense;
+  };
+  for (const Layer& c :
+       {Layer{"Odd", {3, 5}}, Layer{"ThreeAxes", {2, 2, 3}}, Layer{"Vector", {4}},
+        Layer{"Flipped", {3, 4}, Layout::flipped}, Layer{"Gapped", {2, 4}, Layout::gapped},
+        Layer{"NoRows", {0, 3}}, Layer{"OneColumn", {2, 1}}}) {
+    s.differentiable.push_back(
+        {"layer_norm", c.name,
+         [c](Maker& m) {
+           const Shape row{c.x[c.x.rank() - 1]};
+           return std::vector<Tensor>{m.normal(c.x, c.layout), m.uniform(row, 0.5, 2),
+                                      m.uniform(row, -1, 1)};
+         },
+         [](const std::vector<Tensor>& t, Maker&) { return layer_norm(t[0], t[1], t[2]); }});
+  }
+  s.errors.push_back({"layer_norm", "EmptyRows",
+                      [](Maker& m) {
+                        layer_norm(m.normal({2, 0}), m.normal({0}), m.normal({0}));
+                      },
+                      "layer_norm: x is [2, 0]; its last axis must not be empty"});
+  s.errors.push_back({"layer_norm", "Beta",
+                      [](Maker& m) {
+                        layer_norm(m.normal({2, 3}), m.normal({3}), m.normal({2}));
+                      },
+                      "layer_norm: beta is [2], x is [2, 3]; it must be [3]"});
+  s.errors.push_back({"layer_norm", "GammaDtype",
+                      [](Maker& m) {
+                        layer_norm(m.values_as(DType::f16, {2}, {1, 2}),
+                                   m.values_as(DType::f16, {2}, {1, 1}),
+                                   m.values_as(DType::f32, {2}, {1, 1}));
+                      },
+                      "layer_norm: gamma is f16"});
+}
+
 }  // namespace crucible::testing

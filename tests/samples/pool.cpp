@@ -91,4 +91,64 @@ std::vector<PrimitiveSample> Samples<prim::PoolBackward>::all() {
   return s;
 }
 
+void add_pool_samples(OpSamples& s) {
+  using Function = Tensor (*)(const Tensor&, const PoolOptions&);
+  struct Sample {
+    const char* name;
+    Shape x;
+    PoolOptions options;
+    Layout layout = Layout::dense;
+  };
+  const Sample samples[] = {
+      {"TwoByTwo", {1, 4, 4, 2}, {}},
+      {"RoundsDown", {1, 5, 3, 1}, {}},
+      {"Overlapping", {1, 4, 5, 1}, {.kernel = 3, .stride = 2, .padding = 1}},
+      {"StrideOne", {1, 3, 4, 1}, {.kernel = {2, 3}, .stride = 1}},
+      {"Flipped", {2, 4, 3, 2}, {.kernel = 2, .stride = 1}, Layout::flipped},
+      {"NoImages", {0, 4, 4, 2}, {}},
+      {"OneElement", {1, 1, 1, 1}, {.kernel = 1, .stride = 1}},
+  };
+  for (const auto& [op, f] :
+       {std::pair<const char*, Function>{"max_pool2d", max_pool2d}, {"avg_pool2d", avg_pool2d}}) {
+    for (const Sample& c : samples) {
+      s.differentiable.push_back(
+          {op, c.name,
+           [c](Maker& m) {
+             return std::vector<Tensor>{m.values(c.x, host_values(m.distinct(c.x)), c.layout)};
+           },
+           [c, f = f](const std::vector<Tensor>& t, Maker&) { return f(t[0], c.options); }});
+    }
+    const std::string name = op;
+    auto refuse = [&](const char* kind, PoolOptions options, std::string text) {
+      s.errors.push_back({name, kind,
+                          [=, f = f](Maker& m) {
+                            f(m.normal({1, 4, 4, 1}), options);
+                          },
+                          name + text});
+    };
+    refuse("KernelZero", {.kernel = 0}, ": kernel size 0 is outside [1, 2^30)");
+    refuse("StrideZero", {.stride = 0}, ": stride 0 is outside [1, 2^30)");
+    refuse("Padding", {.kernel = 2, .padding = 2}, ": padding 2 is more than half of kernel 2");
+    refuse("KernelTooLarge", {.kernel = 5}, ": the kernel spans 5 pixels, the padded input has 4");
+    s.errors.push_back({name, "Rank",
+                        [f = f](Maker& m) {
+                          f(m.normal({4, 4, 1}), {});
+                        },
+                        name + ": x is [4, 4, 1]; it must be [N, H, W, C]"});
+  }
+  s.differentiable.push_back({"max_pool2d",
+                              "Ties",
+                              [](Maker& m) {
+                                return std::vector<Tensor>{m.values({1, 2, 2, 1}, {5, 5, 5, 5})};
+                              },
+                              [](const std::vector<Tensor>& t, Maker&) { return max_pool2d(t[0]); },
+                              {{{1, 0, 0, 0}}}});
+  s.differentiable.push_back(
+      {"mean", "GlobalAveragePool",
+       [](Maker& m) {
+         return std::vector<Tensor>{m.normal({2, 2, 3, 2})};
+       },
+       [](const std::vector<Tensor>& t, Maker&) { return global_avg_pool2d(t[0]); }});
+}
+
 }  // namespace crucible::testing

@@ -170,4 +170,104 @@ std::vector<PrimitiveSample> Samples<prim::SumSquares>::all() {
   return s;
 }
 
+namespace {
+
+using Reduction = Tensor (*)(const Tensor&, const ReduceOptions&);
+
+void add_reduction(OpSamples& s, const char* op, Reduction f) {
+  struct Input {
+    const char* name;
+    Shape shape;
+    ReduceOptions options;
+    Layout layout = Layout::dense;
+  };
+  const Input inputs[] = {
+      {"All", {3, 5}, {}},
+      {"LastAxis", {3, 5}, {{-1}}},
+      {"FirstAxisKept", {3, 2, 2}, {{0}, true}},
+      {"MiddleAxis", {2, 3, 2}, {{1}}},
+      {"AxesApart", {2, 3, 2}, {{0, 2}}},
+      {"AxesApartKept", {2, 3, 2}, {{2, 0}, true}},
+      {"Scalar", {}, {}},
+      {"Empty", {0, 3}, {{1}}},
+      {"Flipped", {4, 3}, {{0}}, Layout::flipped},
+      {"Gapped", {3, 4}, {{1}}, Layout::gapped},
+      {"AllKept", {2, 2}, {{}, true}},
+  };
+  for (const Input& i : inputs) {
+    s.differentiable.push_back(
+        {op, i.name,
+         [i](Maker& m) {  // distinct values: no ties for max and min
+           return std::vector<Tensor>{
+               m.values(i.shape, host_values(m.distinct(i.shape, 0.25)), i.layout)};
+         },
+         [f, i](const std::vector<Tensor>& x, Maker&) { return f(x[0], i.options); }});
+  }
+  const std::string name = op;
+  s.errors.push_back({op, "AxisOutside",
+                      [f](Maker& m) {
+                        f(m.normal({2, 3}), {{2}});
+                      },
+                      name + ": axis 2 is outside [-2, 2)"});
+  s.errors.push_back({op, "AxisTwice",
+                      [f](Maker& m) {
+                        f(m.normal({2, 3}), {{1, -1}});
+                      },
+                      name + ": axis -1 is named twice"});
+  s.errors.push_back(
+      {op, "Integers", [f](Maker& m) { f(m.integers({3}, 0, 5), {}); }, name + ": x holds i64"});
+}
+
+void add_exact(OpSamples& s, const char* op, Reduction f, const char* name, std::vector<double> x,
+               std::vector<double> gradient) {
+  s.differentiable.push_back(
+      {op,
+       name,
+       [x](Maker& m) { return std::vector<Tensor>{m.values({static_cast<int64_t>(x.size())}, x)}; },
+       [f](const std::vector<Tensor>& t, Maker&) { return f(t[0], {}); },
+       {{gradient}}});
+}
+
+}  // namespace
+
+void add_reduce_samples(OpSamples& s) {
+  const std::pair<const char*, Reduction> reductions[] = {
+      {"sum", sum}, {"mean", mean},           {"prod", prod}, {"max", max},
+      {"min", min}, {"logsumexp", logsumexp}, {"norm", norm}};
+  for (const auto& [op, f] : reductions) add_reduction(s, op, f);
+  add_exact(s, "prod", prod, "OneZero", {0, 2, 3}, {6, 0, 0});
+  add_exact(s, "prod", prod, "TwoZeros", {0, 0, 3}, {0, 0, 0});
+  add_exact(s, "norm", norm, "ZeroVector", {0, 0, 0}, {0, 0, 0});
+  add_exact(s, "max", max, "Ties", {1, 3, 3, 3}, {0, 1.0 / 3, 1.0 / 3, 1.0 / 3});
+  add_exact(s, "min", min, "Ties", {1, 1, 3, 3}, {0.5, 0.5, 0, 0});
+  add_exact(s, "logsumexp", logsumexp, "MinusInfinity", {-infinity, -infinity}, {0, 0});
+  add_exact(s, "logsumexp", logsumexp, "OneMinusInfinity", {-infinity, 5}, {0, 1});
+  add_exact(s, "sum", sum, "Infinity", {infinity, 1}, {1, 1});
+
+  auto index = [&](const char* name, Shape shape, std::vector<double> x, int axis, bool keep,
+                   std::vector<double> expected) {
+    s.no_gradient.push_back({"argmax", name,
+                             [=](Maker& m) {
+                               Tensor t = m.values(shape, x);
+                               t.set_requires_grad();
+                               return argmax(t, axis, keep);
+                             },
+                             expected});
+  };
+  index("Rows", {2, 3}, {1, 5, 2, 9, 0, 3}, 1, false, {1, 0});
+  index("Columns", {2, 3}, {1, 5, 2, 9, 0, 3}, 0, true, {1, 0, 1});
+  index("NegativeAxis", {2, 3}, {1, 5, 2, 9, 0, 3}, -1, false, {1, 0});
+  index("FirstOfTies", {4}, {1, 7, 7, 7}, 0, false, {1});
+  index("NaNIsLargest", {4}, {1, 7, nan, nan}, 0, false, {2});
+  index("OneElement", {1}, {3}, 0, false, {0});
+  index("EmptyRows", {0, 3}, {}, 1, false, {});
+  s.errors.push_back({"argmax", "EmptyAxis",
+                      [](Maker& m) {
+                        argmax(m.normal({2, 0}), 1);
+                      },
+                      "argmax: axis 1 of [2, 0] is empty"});
+  s.errors.push_back({"argmax", "AxisOutside", [](Maker& m) { argmax(m.normal({2}), -2); },
+                      "argmax: axis -2 is outside [-1, 1)"});
+}
+
 }  // namespace crucible::testing

@@ -70,7 +70,7 @@ std::vector<PrimitiveSample> Samples<prim::SoftmaxBackward>::all() {
   std::vector<PrimitiveSample> s;
   for (const bool log : {false, true}) {
     const std::string prefix = log ? "Log" : "";
-    for (const int64_t n : {1, 2, 31, 33, 1025}) {
+    for (const int64_t n : {1, 2, 31, 32, 33, 1023, 1024, 1025, 2049}) {
       s.push_back({prefix + "Width" + std::to_string(n), [=](Maker& m) {
                      backward(m, log, {5, n}, false);
                    }});
@@ -86,6 +86,51 @@ std::vector<PrimitiveSample> Samples<prim::SoftmaxBackward>::all() {
                  }});
   }
   return s;
+}
+
+void add_softmax_samples(OpSamples& s) {
+  using Function = Tensor (*)(const Tensor&, int);
+  struct Sample {
+    const char* name;
+    Shape x;
+    int axis;
+    Layout layout = Layout::dense;
+  };
+  const Sample samples[] = {{"LastAxis", {3, 5}, -1},
+                            {"FirstAxis", {3, 2, 2}, 0},
+                            {"MiddleAxis", {2, 3, 2}, 1},
+                            {"Vector", {6}, 0},
+                            {"Flipped", {4, 3}, 1, Layout::flipped},
+                            {"Gapped", {3, 4}, 0, Layout::gapped},
+                            {"Empty", {0, 3}, 1},
+                            {"EmptyAxis", {3, 0}, 1},
+                            {"OneColumn", {3, 1}, 1}};
+  for (const auto& [op, f] :
+       {std::pair<const char*, Function>{"softmax", softmax}, {"log_softmax", log_softmax}}) {
+    for (const Sample& c : samples) {
+      s.differentiable.push_back(
+          {op, c.name, [c](Maker& m) { return std::vector<Tensor>{m.normal(c.x, c.layout)}; },
+           [c, f = f](const std::vector<Tensor>& t, Maker&) { return f(t[0], c.axis); }});
+    }
+    s.differentiable.push_back(
+        {op,
+         "HiddenRow",
+         [](Maker& m) {
+           return std::vector<Tensor>{m.values({1, 2}, {-infinity, -infinity})};
+         },
+         [f = f](const std::vector<Tensor>& t, Maker&) { return f(t[0], -1); },
+         {{{0, 0}}}});
+    const std::string name = op;
+    s.errors.push_back({name, "AxisOutside",
+                        [f = f](Maker& m) {
+                          f(m.normal({2, 3}), 7);
+                        },
+                        name + ": axis 7 is outside [-2, 2)"});
+    s.errors.push_back({name, "Scalar", [f = f](Maker& m) { f(m.normal({}), -1); },
+                        name + ": axis -1 is outside [0, 0)"});
+    s.errors.push_back({name, "Integers", [f = f](Maker& m) { f(m.integers({3}, 0, 4), 0); },
+                        name + ": x holds i64"});
+  }
 }
 
 }  // namespace crucible::testing
