@@ -288,7 +288,7 @@ TEST(TrainRecord, EachFlagOfAnMlpChangesWhatIsInForce) {
                   {{"--lr-warmup-steps", "3"}, "lr_warmup_steps", 3},
                   {{"--label-smoothing", "0.1"}, "label_smoothing", 0.1},
                   {{"--seed", "7"}, "seed", 7},
-                  {{"--threads", "1"}, "threads", 1},
+                  {{"--threads", "5"}, "threads", 5},
                   {{"--mem-limit", "1GiB"}, "mem_limit", 1 << 30},
                   {{"--deterministic"}, "deterministic", true},
                   {{"--workers", "0"}, "workers", 0},
