@@ -15,6 +15,7 @@ add_test(NAME Consumer.BuildsAgainstTheInstalledLibrary
          COMMAND ${CMAKE_CTEST_COMMAND}
                  --build-and-test ${CMAKE_CURRENT_SOURCE_DIR}/consumer ${consumer_folder}/installed
                  --build-generator ${CMAKE_GENERATOR} --build-project consumer
-                 --build-options ${consumer_options} -DCMAKE_PREFIX_PATH=${consumer_folder}/prefix)
+                 --build-options ${consumer_options} -DCMAKE_PREFIX_PATH=${consumer_folder}/prefix
+                 --test-command consumer)
 set_tests_properties(Consumer.BuildsAgainstTheInstalledLibrary PROPERTIES
                      FIXTURES_REQUIRED consumer_prefix)
