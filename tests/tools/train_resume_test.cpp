@@ -173,7 +173,7 @@ TEST(TrainResume, ChangedLearningRateIsSaid) {
   train(mlp + Arguments{"--output", "run", "--stop-after", "3"}, tmp.path());
   const Finished f = train(mlp + Arguments{"--resume", "run", "--lr", "0.5"}, tmp.path());
   EXPECT_EQ(f.exit_code, 0) << f.err;
-  EXPECT_THAT(f.out, HasSubstr("changed since: lr was 0.001, is 0.5"));
+  EXPECT_THAT(f.out, HasSubstr("changed since: lr was 0.002, is 0.5"));
 }
 
 TEST(TrainResume, OneCheckpointCanBeNamedAndContinuedElsewhere) {

@@ -32,7 +32,7 @@ struct Defaults {
 };
 
 Defaults defaults_of(const std::string& model) {
-  if (is_mlp(model)) return {128, 5, 0, 0.05, 1e-3, 1e-4, 0.01, 0};
+  if (is_mlp(model)) return {128, 5, 0, 0.05, 2e-3, 1e-4, 0.01, 0};
   if (imagenet_form(model)) return {32, 90, 0, 0.05, 1e-3, 1e-4, 0.05, 0};
   if (is_resnet(model)) return {128, 5, 0, 0.1, 1e-3, 5e-4, 0.05, 0};
   Defaults gpt{8, 0, 2000, 0.1, 1e-3, 0.0, 0.1, 1.0};
