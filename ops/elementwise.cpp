@@ -223,7 +223,7 @@ Tensor compare(CompareOp op, const Tensor& a, const Tensor& b) {
   const Shape shape = broadcast_shapes("compare", a.shape(), b.shape());
   Tensor y = Tensor::empty(shape, DType::boolean, a.device());
   run(prim::Compare{.op = op, .a = expand_data(a, shape), .b = expand_data(b, shape), .y = y});
-  return y;
+  return no_gradient(compare_op, y, {a, b});
 }
 
 void add_(const Tensor& y, const Tensor& x) {

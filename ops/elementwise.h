@@ -76,7 +76,7 @@ Tensor clamp(const Tensor& x, double low, double high);
 /// condition ? a : b, all three broadcast.  condition: bool.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 
-/// a op b as bool, broadcast; any dtype; not differentiable.
+/// a op b as bool, broadcast; any dtype; backward through it throws.
 Tensor compare(CompareOp op, const Tensor& a, const Tensor& b);
 
 /// In-place changes.  They record nothing; a backward that saved the old values then throws.

@@ -62,6 +62,21 @@ TEST(RunFolder, OverwriteLeavesFilesOfOthersAlone) {
   EXPECT_EQ(test::read_text(tmp / "a/thesis.tex"), "text");
 }
 
+TEST(RunFolder, SecondRunInOneFolderIsRefused) {
+  TemporaryFolder tmp;
+  {
+    const RunFolder first(tmp / "a", Use::fresh);
+    try {
+      RunFolder(tmp / "a", Use::overwrite);
+      FAIL() << "two runs write to one folder";
+    } catch (const InvalidArgument& e) {
+      EXPECT_THAT(e.what(), testing::HasSubstr("is in use by another run"));
+    }
+    EXPECT_TRUE(fs::exists(tmp / "a/metrics.jsonl"));  // nothing was removed
+  }
+  EXPECT_NO_THROW(RunFolder(tmp / "a", Use::overwrite));
+}
+
 TEST(RunFolder, FileIsRefused) {
   TemporaryFolder tmp;
   std::ofstream(tmp / "file") << "x";

@@ -1,6 +1,9 @@
 #include "tools/train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -36,6 +39,19 @@ fs::path first_missing(const fs::path& path) {
 
 }  // namespace
 
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void FolderLock::take(const fs::path& folder) {
+  if (descriptor_ >= 0) return;
+  descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool refused =
+      descriptor_ >= 0 && flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  check(!refused, "train: --output {} is in use by another run; name another folder or wait.",
+        folder.string());
+}
+
 RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
   std::error_code error;
   while (path_.has_relative_path() && path_.filename().empty()) path_ = path_.parent_path();
@@ -50,6 +66,7 @@ RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
           "train: --output {} is not empty; name another folder, go on with --resume auto, or "
           "replace the run with --overwrite.",
           path_.string());
+    lock_.take(path_);
     if (use == Use::overwrite) {
       for (const char* name : own_files) remove_tree(path_ / name);
     }
@@ -57,6 +74,7 @@ RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
   created_ = first_missing(path_);
   try {
     make_folders(checkpoints());
+    lock_.take(path_);
     open_metrics();
   } catch (const IoError& e) {
     discard_if_created();

@@ -19,6 +19,20 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+/// Keeps other processes from writing to a folder; ends with the object or the process.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  /// Throws    InvalidArgument if another process holds it.  File systems without locks are let be.
+  void take(const std::filesystem::path& folder);
+
+ private:
+  int descriptor_ = -1;
+};
+
 class RunFolder {
  public:
   enum class Use : uint8_t {
@@ -28,7 +42,9 @@ class RunFolder {
   };
 
   /// Creates the folder and proves that it can be written to.
-  /// Throws    IoError, InvalidArgument if it holds something that may not be touched.
+  /// Throws    IoError, InvalidArgument if it holds something that may not be touched, or if
+  /// another
+  ///           process trains in it.
   RunFolder(std::filesystem::path path, Use use);
 
   const std::filesystem::path& path() const { return path_; }
@@ -51,6 +67,7 @@ class RunFolder {
   std::filesystem::path path_;
   std::filesystem::path created_;  ///< The outermost folder that was missing; empty if none.
   std::unique_ptr<std::FILE, CloseFile> metrics_;
+  FolderLock lock_;
 };
 
 /// runs/<date>-<model>-<n> with the smallest n that is not taken.
