@@ -235,7 +235,7 @@ ChannelStatistics channel_statistics(std::span<const uint8_t> pixels, int64_t ch
   check(channels > 0 && !pixels.empty() && static_cast<int64_t>(pixels.size()) % channels == 0,
         "channel_statistics: {} values are not whole pixels of {} channels; pass whole images.",
         pixels.size(), channels);
-  const auto count = static_cast<double>(static_cast<int64_t>(pixels.size()) / channels);
+  const int64_t count = static_cast<int64_t>(pixels.size()) / channels;
   ChannelStatistics result;
   std::vector<std::array<int64_t, 256>> histogram(static_cast<size_t>(channels));
   for (size_t i = 0; i < pixels.size(); i += histogram.size()) {

@@ -13,14 +13,10 @@ Optimizer::Optimizer(ParameterSet& parameters) : parameters_(parameters) {
   parameters_.pack();
 }
 
-double Optimizer::checked_lr(double lr) {
+void Optimizer::set_lr(double lr) {
   check(std::isfinite(lr) && lr >= 0.0, "optimizer: lr {} is not a finite number of at least 0.",
         lr);
-  return lr;
-}
-
-void Optimizer::set_lr(double lr) {
-  lr_ = checked_lr(lr);
+  lr_ = lr;
 }
 
 void Optimizer::step(const Tensor& grad_scale) {

@@ -54,11 +54,9 @@ class Optimizer {
   static Tensor part(const Tensor& flat, const Range& range);
   /// Adds a flat state tensor of zeros under a name.
   Tensor add_state(std::string name);
-  static double checked_lr(double lr);
-
-  double lr_ = 0.0;
 
  private:
+  double lr_ = 0.0;
   ParameterSet& parameters_;
   int64_t applied_steps_ = 0;
   std::vector<std::pair<std::string, Tensor>> state_;

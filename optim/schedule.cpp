@@ -18,11 +18,12 @@ double Schedule::at(int64_t applied) const {
   const int64_t after = applied - warmup_steps;
   const int64_t length = std::max<int64_t>(total_steps - warmup_steps, 1);
   const double progress = std::min(1.0, static_cast<double>(after) / length);
+  const int64_t decays = after / step_size;
   switch (kind) {
     case Kind::constant:
       return lr;
     case Kind::step:
-      return lr * std::pow(gamma, static_cast<double>(after / step_size));
+      return lr * std::pow(gamma, decays);
     case Kind::cosine:
       return min_lr + 0.5 * (lr - min_lr) * (1.0 + std::cos(std::numbers::pi * progress));
     case Kind::linear:

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -146,7 +148,7 @@ template <>
 std::vector<PrimitiveSample> Samples<prim::SumSquares>::all() {
   std::vector<PrimitiveSample> s;
   for (const int64_t n : {1, 7, 33, 1000, 100003}) {
-    s.push_back({"N" + std::to_string(n), [n](Maker& m) {
+    s.push_back({fmt::format("N{}", n), [n](Maker& m) {
                    run(prim::SumSquares{.x = m.normal({n}), .y = m.output_as(DType::f64, "y", {})});
                  }});
   }

@@ -70,7 +70,7 @@ std::string render_bar(const ProgressState& state, int columns) {
                                       static_cast<double>(std::max<int64_t>(state.total_steps, 1)),
                                   0.0, 1.0);
   const auto full = static_cast<size_t>(share * static_cast<double>(width));
-  return "[" + std::string(full, '#') + std::string(width - full, '.') + "] " + text;
+  return fmt::format("[{:#<{}}{:.<{}}] {}", "", full, "", width - full, text);
 }
 
 std::string render_line(const ProgressState& state) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 namespace crucible::train {
@@ -56,7 +57,8 @@ StepTimes Throughput::step_times() const {
   std::vector<float> sorted = step_ms_;
   std::sort(sorted.begin(), sorted.end());
   const auto at = [&](double share) {
-    return static_cast<double>(sorted[static_cast<size_t>(share * (sorted.size() - 1) + 0.5)]);
+    return static_cast<double>(
+        sorted[std::llround(share * static_cast<double>(sorted.size() - 1))]);
   };
   times.n = static_cast<int64_t>(sorted.size());
   times.mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / times.n;
