@@ -45,6 +45,14 @@ void write_idx_file(const std::filesystem::path& path, const std::vector<uint32_
 
 }  // namespace
 
+bool terminals_exist() {
+  int master = -1, slave = -1;
+  if (openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) return false;
+  close(master);
+  close(slave);
+  return true;
+}
+
 Running::Running(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                  Output output)
     : begin_(now()) {
@@ -54,6 +62,7 @@ Running::Running(const std::vector<std::string>& arguments, const std::filesyste
     size.ws_row = 30;
     pid_ = forkpty(&out_, nullptr, nullptr, &size);
     if (pid_ == 0) become_train(arguments, folder);
+    if (pid_ < 0) throw std::runtime_error("forkpty");  // and never kill(-1)
     return;
   }
   int out[2], err[2];

@@ -15,6 +15,9 @@ struct Finished {
   double processor_seconds = 0;  ///< What other work on the machine does not change.
 };
 
+/// Whether this machine has pseudo-terminals; a bare root without /dev/pts has none.
+bool terminals_exist();
+
 /// `train` with these arguments, running.
 class Running {
  public:

@@ -57,6 +57,7 @@ TEST(TrainStop, GoneReaderSavesAndStops) {
 }
 
 TEST(TrainStop, BarIsDrawnInPlaceAndTheCursorComesBack) {
+  if (!terminals_exist()) GTEST_SKIP() << "there are no pseudo-terminals here";
   TemporaryFolder tmp;
   Running run(endless, tmp.path(), Running::Output::terminal);
   ASSERT_TRUE(run.wait_for("loss"));
@@ -75,6 +76,7 @@ TEST(TrainStop, BarIsDrawnInPlaceAndTheCursorComesBack) {
 }
 
 TEST(TrainStop, SecondSignalEndsAtOnceAndShowsTheCursor) {
+  if (!terminals_exist()) GTEST_SKIP() << "there are no pseudo-terminals here";
   TemporaryFolder tmp;
   // One update takes far longer than the time between the two signals.
   const Arguments slow{"--model",
