@@ -138,6 +138,15 @@ Node::~Node() {
   }
 }
 
+void NarrowCopy::refresh() {
+  const uint64_t now = values.storage()->version();
+  if (fresh && version == now) return;
+  run(prim::Copy{.x = values, .y = copy});
+  copy.storage()->bump_version();
+  version = now;
+  fresh = true;
+}
+
 std::shared_ptr<Node> make_leaf(const Tensor& x) {
   check(is_floating(x.dtype()),
         "set_requires_grad: dtype {} is not floating; only f16, bf16, f32 "

@@ -16,9 +16,28 @@
 
 namespace crucible {
 
+/// What mixed precision does with the floating inputs of an op; f64 is always left alone.
+enum class Autocast : uint8_t {
+  keep,    ///< Nothing: the op takes any dtype, and sums in f32 inside.
+  narrow,  ///< To the 16-bit dtype: the products, which tensor cores speed up.
+  widen,   ///< To f32: what overflows or cancels in 16 bits.
+};
+
 /// What is known of an op apart from its code.  One static object per op.
 struct OpInfo {
   std::string_view name;  ///< In errors, traces and the registry of samples.
+  Autocast autocast = Autocast::keep;
+};
+
+/// A 16-bit copy of an arena of parameters: what products read under autocast.
+struct NarrowCopy {
+  Tensor values;         ///< The arena, f32.
+  Tensor copy;           ///< The same numbers, rounded.
+  uint64_t version = 0;  ///< Of `values` when they were last copied.
+  bool fresh = false;    ///< Whether `version` says anything yet.
+
+  /// Copies again if the arena has changed.
+  void refresh();
 };
 
 /// One gradient per input, in the order of the inputs; undefined where it was not needed.
@@ -53,6 +72,8 @@ struct Node {
   Tensor grad;            ///< Of a leaf: accumulated over backward() calls.
   Tensor arena_slot;      ///< Of a parameter: where its gradient lives.  See Needs::destination.
   bool slot_taken = false;
+  std::shared_ptr<NarrowCopy> narrow_copy;  ///< Of a parameter, for mixed precision.
+  Tensor narrow;                            ///< This parameter's part of it.
 
   ~Node();
 };

@@ -94,6 +94,24 @@ void ParameterSet::pack() {
   }
 }
 
+void ParameterSet::keep_narrow_copy(DType dtype) {
+  check(dtype_ == DType::f32 && (dtype == DType::f16 || dtype == DType::bf16),
+        "keep_narrow_copy: a {} copy of {} parameters; only f16 and bf16 copies of f32 are kept.",
+        name_of(dtype), name_of(dtype_));
+  pack();
+  const MemoryTagScope tag(MemoryTag::parameters);
+  const auto narrow = std::make_shared<NarrowCopy>();
+  narrow->values = values_;
+  narrow->copy = Tensor::empty(values_.shape(), dtype, device_);
+  for (const Parameter& p : parameters_) {
+    // A storage of its own, so that a backend can keep what it derives from this parameter.
+    Tensor part = Tensor::empty(p.tensor.shape(), dtype, device_);
+    part.storage()->move_into(narrow->copy.storage(), p.arena_offset * size_of(dtype));
+    p.tensor.node()->narrow_copy = narrow;
+    p.tensor.node()->narrow = part;
+  }
+}
+
 void ParameterSet::zero_grad() {
   for (const Parameter& p : parameters_) p.tensor.zero_grad();
 }

@@ -74,6 +74,11 @@ class ParameterSet {
   /// The first so many elements of the arena have weight decay, the rest has none.
   int64_t decayed_elements() const { return decayed_elements_; }
 
+  /// Keeps a copy of the arena in `dtype` (f16 or bf16) that autocast products read; it is made
+  /// anew when the arena has changed.  Packs the set.
+  /// Throws    InvalidArgument if the parameters are not f32 or `dtype` is not of 16 bits.
+  void keep_narrow_copy(DType dtype);
+
   /// Forgets all gradients; nothing is written.
   void zero_grad();
   /// Writes 0 to the gradient of every parameter that backward has not reached, so that all of

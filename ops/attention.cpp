@@ -7,8 +7,8 @@
 namespace crucible {
 namespace {
 
-const OpInfo attention_op{"attention"};
-const OpInfo attention_packed_op{"attention_packed"};
+const OpInfo attention_op{"attention", Autocast::narrow};
+const OpInfo attention_packed_op{"attention_packed", Autocast::narrow};
 
 // q, k or v of a packed [B, T, 3 H D] tensor as a view [B, T, H, D].
 Tensor part(const Tensor& qkv, int which, int64_t heads) {
@@ -60,10 +60,14 @@ Forward forward(const OpInfo& op, const Tensor& q, const Tensor& k, const Tensor
 
 }  // namespace
 
-Tensor attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
+Tensor attention(const Tensor& q_given, const Tensor& k_given, const Tensor& v_given,
                  const AttentionOptions& options) {
-  for (const Tensor* t : {&q_in, &k_in, &v_in}) {
+  for (const Tensor* t : {&q_given, &k_given, &v_given}) {
     check_defined(attention_op, *t, "an argument");
+  }
+  const Tensor q_in = autocast(attention_op, q_given), k_in = autocast(attention_op, k_given),
+               v_in = autocast(attention_op, v_given);
+  for (const Tensor* t : {&q_in, &k_in, &v_in}) {
     check_same_kind(attention_op, q_in, *t);
     check(is_floating(t->dtype()) && t->rank() == 4,
           "attention: {} {} given; q, k and v must be floating [B, T, H, D].", name_of(t->dtype()),

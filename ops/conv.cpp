@@ -6,14 +6,15 @@
 namespace crucible {
 namespace {
 
-const OpInfo conv2d_op{"conv2d"};
+const OpInfo conv2d_op{"conv2d", Autocast::narrow};
 
 }  // namespace
 
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias_input,
               const ConvOptions& options) {
   const Tensor x = prepare(conv2d_op, input);
   const Tensor w = prepare(conv2d_op, weight, "weight");
+  const Tensor bias = autocast(conv2d_op, bias_input);
   check_same_kind(conv2d_op, x, w);
   check(x.rank() == 4 && w.rank() == 4,
         "conv2d: x is {}, weight is {}; x must be [N, H, W, C], weight [O, Kh, Kw, C / groups].",

@@ -10,13 +10,13 @@ const OpInfo add_op{"add"};
 const OpInfo sub_op{"sub"};
 const OpInfo mul_op{"mul"};
 const OpInfo div_op{"div"};
-const OpInfo pow_op{"pow"};
+const OpInfo pow_op{"pow", Autocast::widen};
 const OpInfo maximum_op{"maximum"};
 const OpInfo minimum_op{"minimum"};
 const OpInfo neg_op{"neg"};
 const OpInfo abs_op{"abs"};
-const OpInfo exp_op{"exp"};
-const OpInfo log_op{"log"};
+const OpInfo exp_op{"exp", Autocast::widen};
+const OpInfo log_op{"log", Autocast::widen};
 const OpInfo sqrt_op{"sqrt"};
 const OpInfo square_op{"square"};
 const OpInfo relu_op{"relu"};
@@ -27,7 +27,7 @@ const OpInfo tanh_op{"tanh"};
 const OpInfo silu_op{"silu"};
 const OpInfo clamp_op{"clamp"};
 const OpInfo affine_op{"affine"};
-const OpInfo power_op{"power"};
+const OpInfo power_op{"power", Autocast::widen};
 const OpInfo where_op{"where"};
 const OpInfo compare_op{"compare"};
 const OpInfo in_place_op{"in-place change"};
@@ -75,9 +75,10 @@ Tensor binary_gradient(BinaryOp op, prim::BinaryBackward::Of of, const Saved& a,
   return sum_to_data(d, shape);
 }
 
-Tensor binary(const OpInfo& info, BinaryOp op, const Tensor& a, const Tensor& b) {
-  check_defined(info, a, "a");
-  check_defined(info, b, "b");
+Tensor binary(const OpInfo& info, BinaryOp op, const Tensor& left, const Tensor& right) {
+  check_defined(info, left, "a");
+  check_defined(info, right, "b");
+  const auto [a, b] = autocast_pair(info, left, right);
   check_same_kind(info, a, b);
   const bool arithmetic = linear(op) || op == BinaryOp::mul;
   check(is_floating(a.dtype()) || (a.dtype() == DType::i64 && arithmetic),
@@ -184,10 +185,11 @@ Tensor clamp(const Tensor& x, double low, double high) {
   return unary(clamp_op, UnaryOp::clamp, x, {low, high});
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right) {
   check_defined(where_op, condition, "condition");
-  check_defined(where_op, a, "a");
-  check_defined(where_op, b, "b");
+  check_defined(where_op, left, "a");
+  check_defined(where_op, right, "b");
+  const auto [a, b] = autocast_pair(where_op, left, right);
   check(condition.dtype() == DType::boolean, "where: condition holds {}; it must be bool.",
         name_of(condition.dtype()));
   check_same_kind(where_op, a, b);

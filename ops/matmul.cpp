@@ -6,8 +6,8 @@
 namespace crucible {
 namespace {
 
-const OpInfo matmul_op{"matmul"};
-const OpInfo linear_op{"linear"};
+const OpInfo matmul_op{"matmul", Autocast::narrow};
+const OpInfo linear_op{"linear", Autocast::narrow};
 
 // A [B, rows, columns] operand as the primitive takes it: contiguous, perhaps stored transposed.
 struct Operand {
@@ -92,9 +92,10 @@ Tensor matmul_matrices(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
-  check_defined(matmul_op, a, "a");
-  check_defined(matmul_op, b, "b");
+Tensor matmul(const Tensor& left, const Tensor& right) {
+  check_defined(matmul_op, left, "a");
+  check_defined(matmul_op, right, "b");
+  const Tensor a = autocast(matmul_op, left), b = autocast(matmul_op, right);
   check_same_kind(matmul_op, a, b);
   check(is_floating(a.dtype()), "matmul: the operands hold {}; cast them to a floating dtype.",
         name_of(a.dtype()));
@@ -107,10 +108,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias,
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias_input,
               Activation activation) {
   const Tensor x = prepare(linear_op, input);
   const Tensor w = prepare(linear_op, weight, "weight");
+  const Tensor bias = autocast(linear_op, bias_input);
   check_same_kind(linear_op, x, w);
   check(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1),
         "linear: x is {}, weight is {}; x's last axis must equal weight's second [out, in].",

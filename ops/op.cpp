@@ -19,7 +19,7 @@ Tensor prepare(const OpInfo& op, const Tensor& x, std::string_view argument) {
   check_defined(op, x, argument);
   check(is_floating(x.dtype()), "{}: {} holds {}; f16, bf16, f32 or f64 is needed, cast it first.",
         op.name, argument, name_of(x.dtype()));
-  return contiguous(x);
+  return contiguous(autocast(op, x));
 }
 
 void check_same_kind(const OpInfo& op, const Tensor& a, const Tensor& b) {

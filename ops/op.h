@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 
 #include "core/autograd.h"
 #include "core/backend.h"
@@ -13,7 +14,13 @@ namespace crucible {
 /// `x` itself if it is contiguous, else a contiguous copy without history.
 Tensor contiguous_data(const Tensor& x);
 
-/// Checks that `x` is defined and floating, and returns it contiguous (differentiably).
+/// `x` in the dtype that the current AutocastScope wants for `op`, differentiably.
+Tensor autocast(const OpInfo& op, const Tensor& x);
+/// The same for two operands that must be of one dtype: where they are not, both in f32.
+std::pair<Tensor, Tensor> autocast_pair(const OpInfo& op, const Tensor& a, const Tensor& b);
+
+/// Checks that `x` is defined and floating, and returns it contiguous and as autocast wants it
+/// (differentiably).
 /// Throws    InvalidArgument naming the op and the argument.
 Tensor prepare(const OpInfo& op, const Tensor& x, std::string_view argument = "x");
 

@@ -8,13 +8,13 @@
 namespace crucible {
 namespace {
 
-const OpInfo sum_op{"sum"};
-const OpInfo mean_op{"mean"};
-const OpInfo prod_op{"prod"};
+const OpInfo sum_op{"sum", Autocast::widen};
+const OpInfo mean_op{"mean", Autocast::widen};
+const OpInfo prod_op{"prod", Autocast::widen};
 const OpInfo max_op{"max"};
 const OpInfo min_op{"min"};
-const OpInfo logsumexp_op{"logsumexp"};
-const OpInfo norm_op{"norm"};
+const OpInfo logsumexp_op{"logsumexp", Autocast::widen};
+const OpInfo norm_op{"norm", Autocast::widen};
 const OpInfo argmax_op{"argmax"};
 
 // How to see x as [outer, n, inner] with the reduced axes in the middle.

@@ -6,8 +6,8 @@
 namespace crucible {
 namespace {
 
-const OpInfo softmax_op{"softmax"};
-const OpInfo log_softmax_op{"log_softmax"};
+const OpInfo softmax_op{"softmax", Autocast::widen};
+const OpInfo log_softmax_op{"log_softmax", Autocast::widen};
 
 Tensor rows_of(const Tensor& x) {
   const int64_t n = x.size(-1);

@@ -16,6 +16,7 @@
 #include "models/layout.h"
 #include "models/mlp.h"
 #include "models/resnet.h"
+#include "ops/autocast.h"
 #include "ops/loss.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
@@ -233,6 +234,33 @@ TEST_P(Golden, FiftyStepsFollowPyTorch) {
     const double n = record.at("final_f64").at("norm");
     EXPECT_NEAR(norm(buffers.at(record.at("name")).to_vector<float>()), n, final_bound * n)
         << record.at("name");
+  }
+}
+
+// Mixed precision rounds every operand of a product: the curve leaves PyTorch's f64 one, and by how
+// much depends on the model's conditioning.  The bound is what PyTorch's own autocast leaves it by,
+// times two (README.md).
+TEST_P(Golden, MixedPrecisionFollowsPyTorch) {
+  for (const auto& [dtype, name] : {std::pair{DType::bf16, "bf16"}, {DType::f16, "fp16"}}) {
+    if (!golden_.contains("autocast")) GTEST_SKIP() << "no mixed precision run of this case";
+    SetUp();  // the first weights again
+    const double bound =
+        2.0 * golden_.at("autocast").at(name).at("largest_deviation").get<double>();
+    const auto optimizer = make_optimizer(golden_.at("optimizer"), model_->parameters());
+    model_->parameters().keep_narrow_copy(dtype);
+    const auto want = golden_.at("loss_f64").get<std::vector<double>>();
+    for (size_t step = 0; step < want.size(); ++step) {
+      Tensor now;
+      {
+        const AutocastScope scope(dtype);
+        now = loss(static_cast<int64_t>(step));
+      }
+      ASSERT_NEAR(now.item<float>(), want[step], bound * want[step]) << name << " step " << step;
+      const double scale = dtype == DType::f16 ? 1024.0 : 1.0;
+      now.backward(Tensor::full({}, scale, DType::f32, GetParam().device));
+      optimizer->step(Tensor::full({}, 1.0 / scale, DType::f32, GetParam().device));
+      optimizer->zero_grad();
+    }
   }
 }
 

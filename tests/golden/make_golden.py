@@ -19,6 +19,7 @@ import philox
 
 STEPS = 50
 SAMPLES = 16
+AUTOCAST_SCALE = 1024.0
 BATCH_STREAM, INDEX_STREAM = 1_000_000, 2_000_000
 
 RESNET20 = dict(stem="cifar", widths=[16, 32, 64], blocks=[3, 3, 3], expansion=1, classes=10)
@@ -134,8 +135,11 @@ def make_optimizer(model, o):
     return kind(groups, lr=o["lr"], betas=tuple(o["betas"]), eps=o["eps"])
 
 
-def train(case, dtype, threads=1, channels_last=False, steps=STEPS, optimizer=None, patch=None):
-    """One run; returns its parameter records, losses, first gradients and final state."""
+def train(case, dtype, threads=1, channels_last=False, steps=STEPS, optimizer=None, patch=None, autocast=None):
+    """One run; returns its parameter records, losses, first gradients and final state.
+
+    With `autocast`, forward runs under torch.autocast in that dtype; f16 scales the loss by AUTOCAST_SCALE.
+    """
     torch.set_num_threads(threads)
     model = build(case)
     records = parameters(model, case["seed"])
@@ -153,8 +157,13 @@ def train(case, dtype, threads=1, channels_last=False, steps=STEPS, optimizer=No
         if channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
         opt.zero_grad()
-        loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
-        loss.backward()
+        with torch.autocast("cpu", dtype=autocast, enabled=autocast is not None):
+            loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        scale = AUTOCAST_SCALE if autocast == torch.float16 else 1.0
+        (loss * scale).backward()
+        if scale != 1.0:
+            for p in model.parameters():
+                p.grad /= scale
         losses.append(loss.item())
         if step == 0:
             gradients = [p.grad.detach().double().clone() for p in model.parameters()]
@@ -206,7 +215,18 @@ def golden(name, case):
                    **({} if "vocab" in case["config"] else dict(lo=-1.0, hi=1.0)), first=x.reshape(-1)[:4].tolist()),
         labels=dict(shape=list(y.shape), classes=case["classes"], first=y.reshape(-1)[:4].tolist()),
         loss_f32=shorten(single["losses"], 9), loss_f64=shorten(double["losses"], 15),
+        autocast=autocast_runs(case, double["losses"]),
         agreement_f32_f64=agreement(single, double), parameters=single["records"], buffers=buffers)
+
+
+def autocast_runs(case, exact):
+    """How far PyTorch's own mixed precision leaves the losses `exact`: the measure for ours."""
+    result = {}
+    for name, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
+        losses = train(case, torch.float32, autocast=dtype)["losses"]
+        deviations = [abs(x - y) / abs(y) for x, y in zip(losses, exact)]
+        result[name] = dict(largest_deviation=float(f"{max(deviations):.3g}"), loss=shorten(losses, 7))
+    return result
 
 
 def dump(path, data):

@@ -80,6 +80,9 @@ TEST(Options, ErrorsNameFlagAndValue) {
       {{"--seed", "-1"}, "--seed: -1 is out of range"},
       {{"--hidden", "3,,4"}, "--hidden: '' is not a whole number"},
       {{"--precision", "fp8"}, "--precision: 'fp8' is not known"},
+      {{"--amp", "--precision", "bf16"}, "--amp and --precision bf16 are both given"},
+      {{"--amp-dtype", "fp16"}, "--amp-dtype fp16 needs --amp"},
+      {{"--amp", "--amp-dtype", "fp32"}, "--amp-dtype: 'fp32' is not known"},
       {{"--lr"}, "--lr has no value"},
       {{"--output", ""}, "--output"},
       {{"stray"}, "'stray' belongs to no flag"},
@@ -91,6 +94,21 @@ TEST(Options, ErrorsNameFlagAndValue) {
     EXPECT_THAT(error, HasSubstr(expected));
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     EXPECT_THAT(error, testing::StartsWith("train: "));
+  }
+}
+
+TEST(Options, AmpIsShortForAPrecision) {
+  const auto precision_of = [](Arguments arguments) {
+    arguments.insert(arguments.begin(), {"--model", "mlp"});
+    return parse_options(arguments).options.precision;
+  };
+  EXPECT_EQ(precision_of({}), std::nullopt);
+  EXPECT_EQ(precision_of({"--amp"}), "bf16");
+  for (const char* dtype : {"fp16", "float16"}) {
+    EXPECT_EQ(precision_of({"--amp", "--amp-dtype", dtype}), "fp16");
+  }
+  for (const char* dtype : {"bf16", "bfloat16"}) {
+    EXPECT_EQ(precision_of({"--amp", "--amp-dtype", dtype}), "bf16");
   }
 }
 
@@ -164,6 +182,8 @@ TEST(Options, HelpNamesEveryFlagAndShowsExamples) {
                            "--seed",
                            "--deterministic",
                            "--precision",
+                           "--amp",
+                           "--amp-dtype",
                            "--eval-interval",
                            "--log-interval",
                            "--workers",

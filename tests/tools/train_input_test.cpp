@@ -39,7 +39,7 @@ TEST(TrainInput, BadFlagsAreRefusedBeforeAnythingElse) {
       {{"--model", "mlp", "--lr", "1", "--lr", "1"}, "--lr is given 2 times"},
       {{"--model", "nonsense"}, "'nonsense'"},
       {{"--model", "mlp", "--grad-accum-steps", "0"}, "--grad-accum-steps"},
-      {{"--model", "mlp", "--precision", "bf16"}, "--precision bf16 is not available on cpu yet"},
+      {{"--model", "mlp", "--precision", "tf32"}, "--precision tf32 is not available on cpu yet"},
       {{"--model", "mlp", "--device", "tpu"}, "'tpu'"},
       {{"--model", "mlp", "--gpu", "zero"}, "'zero'"},
       {{"--model", "mlp", "--global-batch-size", "10", "--batch-size", "4"},

@@ -118,6 +118,21 @@ TEST(TrainResume, GptWithDropoutIsExact) {
       {2, 8});
 }
 
+TEST(TrainResume, MixedPrecisionIsExact) {
+  expect_exact_resume(mlp + Arguments{"--precision", "bf16"}, {7});
+  expect_exact_resume(mlp + Arguments{"--precision", "fp16"}, {7, 9});
+}
+
+TEST(TrainResume, ChangedPrecisionIsRefusedByName) {
+  TemporaryFolder tmp;
+  write_idx(tmp / "idx", 30);
+  const Arguments common = mlp + Arguments{"--threads", "1", "--output", "run"};
+  ASSERT_EQ(train(common + Arguments{"--stop-after", "3", "--amp"}, tmp.path()).exit_code, 0);
+  const Finished f = train(common + Arguments{"--resume", "run"}, tmp.path());
+  EXPECT_EQ(f.exit_code, 2);
+  EXPECT_THAT(f.err, HasSubstr("precision was \"bf16\", is \"fp32\""));
+}
+
 TEST(TrainResume, KilledRunGoesOnFromItsLastCheckpoint) {
   TemporaryFolder tmp;
   write_idx(tmp / "idx", 30);

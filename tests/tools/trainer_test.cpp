@@ -172,6 +172,81 @@ TEST(Trainer, MeasuringTheNormDoesNotChangeTheUpdate) {
   EXPECT_EQ(measured.weights(), plain.weights());
 }
 
+// bf16 keeps 8 bits: gradients are off by some 2^-8 of themselves, the loss by less.
+TEST(Trainer, MixedPrecisionFollowsFullPrecision) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    Learner full({}), mixed({.autocast = dtype});
+    const std::vector<float> begin = full.weights();
+    for (int step = 0; step < 3; ++step) {
+      double loss[2];
+      for (Learner* learner : {&full, &mixed}) {
+        learner->trainer.accumulate(inputs_of(32 * step, 32), labels_of(32 * step, 32));
+        loss[learner == &mixed] = learner->trainer.apply().loss;
+      }
+      EXPECT_NEAR(loss[1], loss[0], 0.01 * loss[0]) << "step " << step;
+      EXPECT_NE(loss[1], loss[0]);
+    }
+    float moved = 0.0f;
+    const std::vector<float> a = full.weights(), b = mixed.weights();
+    for (size_t i = 0; i < a.size(); ++i) moved = std::max(moved, std::abs(a[i] - begin[i]));
+    expect_near(a, b, 0.02f * moved);
+  }
+}
+
+TEST(Trainer, ScaledLossDoesNotChangeWhatIsLearned) {
+  // The same f16 arithmetic at two scales, both powers of two: only what underflows may differ.
+  Learner low({.autocast = DType::f16}), high({.autocast = DType::f16});
+  low.trainer.scaler()->restore({.scale = 256});
+  high.trainer.scaler()->restore({.scale = 4096});
+  for (Learner* learner : {&low, &high}) {
+    learner->trainer.accumulate(inputs_of(0, 32), labels_of(0, 32));
+    learner->trainer.apply();
+  }
+  expect_near(low.weights(), high.weights(), 1e-5f);
+}
+
+TEST(Trainer, OverflowSkipsTheUpdateAndHalvesTheScale) {
+  Learner learner({.autocast = DType::f16});
+  learner.trainer.scaler()->restore({.scale = 16777216});  // times a gradient near 1 / 32
+  const std::vector<float> before = learner.weights();
+  learner.trainer.accumulate(inputs_of(0, 2), labels_of(0, 2));
+  const Update skipped = learner.trainer.apply();
+  EXPECT_TRUE(skipped.skipped);
+  EXPECT_EQ(learner.trainer.applied(), 0);
+  EXPECT_EQ(learner.weights(), before);
+  EXPECT_EQ(learner.trainer.scaler()->scale(), 8388608);
+  // The next windows halve on until the gradients fit, and then learn.
+  int tries = 0;
+  while (learner.trainer.applied() == 0 && ++tries < 25) {
+    learner.trainer.accumulate(inputs_of(0, 2), labels_of(0, 2));
+    learner.trainer.apply();
+  }
+  EXPECT_EQ(learner.trainer.applied(), 1);
+  EXPECT_EQ(learner.trainer.scaler()->state().consecutive_skips, 0);
+  EXPECT_NE(learner.weights(), before);
+}
+
+TEST(Trainer, TooManySkipsStopNamingTheParameter) {
+  Learner learner({.autocast = DType::f16});
+  std::vector<float> values(10, 1.0f);
+  values[3] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> before = learner.weights();
+  std::string error;
+  int skips = 0;
+  for (; skips < 100 && error.empty(); ++skips) {
+    learner.trainer.accumulate(Tensor::from(values, {2, 5}), labels_of(0, 2));
+    try {
+      EXPECT_TRUE(learner.trainer.apply().skipped);
+    } catch (const Error& e) {
+      error = e.what();
+    }
+  }
+  EXPECT_EQ(skips, optim::GradScalerOptions().max_consecutive_skips);
+  EXPECT_THAT(error, testing::HasSubstr("step 1 was skipped 30 times in a row"));
+  EXPECT_THAT(error, testing::HasSubstr("parameter layers.0.weight"));
+  EXPECT_EQ(learner.weights(), before);
+}
+
 TEST(Trainer, WindowBelowOneIsRefused) {
   EXPECT_THROW(Learner({.accumulation = 0}), InvalidArgument);
 }

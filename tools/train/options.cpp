@@ -47,7 +47,11 @@ void declare_device(Flags& f, Options& o) {
   f.text("--device", "NAME", o.device, "cpu, cuda or cuda:N (GPU 0 if there is one, else the CPU)");
   f.text("--gpu", "N", o.gpu, "short for --device cuda:N");
   f.integer("--threads", o.threads, {1, 1024}, "CPU threads (all that the process may use)");
-  f.text("--precision", "NAME", o.precision, "fp32; tf32, fp16 and bf16 where the device has them");
+  f.text("--precision", "NAME", o.precision,
+         "fp32, or mixed precision on f32 weights: bf16, fp16 (scales the loss) (fp32)");
+  f.flag("--amp", o.amp, "short for --precision bf16, or what --amp-dtype says");
+  f.choice("--amp-dtype", o.amp_dtype, {"bf16", "fp16", "bfloat16", "float16"},
+           "with --amp: bf16 or fp16 (bf16)");
   f.bytes("--mem-limit", o.mem_limit, "most memory to reserve on the device, as 24GiB");
   f.flag("--deterministic", o.deterministic,
          "equal runs give equal bits (always so on the CPU with equal --threads)");
@@ -203,6 +207,10 @@ void check_consistent(const Options& o) {
         o.min_lr.value_or(0), o.lr.value_or(0));
   check(!o.nesterov || !o.momentum || *o.momentum > 0,
         "train: --nesterov needs momentum: --momentum is 0; raise it or leave --nesterov out.");
+  check(!o.amp || !o.precision, "train: --amp and --precision {} are both given; give one.",
+        o.precision.value_or(""));
+  check(o.amp || !o.amp_dtype, "train: --amp-dtype {} needs --amp; add it or use --precision.",
+        o.amp_dtype.value_or(""));
   static const char* known[] = {"fp32", "tf32", "fp16", "bf16"};
   check(!o.precision ||
             std::find(std::begin(known), std::end(known), *o.precision) != std::end(known),
@@ -255,6 +263,7 @@ Parsed parse_options(const std::vector<std::string>& arguments) {
     return parsed;
   }
   check_consistent(o);
+  if (o.amp) o.precision = o.amp_dtype.value_or("bf16").front() == 'f' ? "fp16" : "bf16";
   return parsed;
 }
 

@@ -24,6 +24,8 @@ struct Options {
   std::optional<std::string> gpu;
   std::optional<int64_t> threads;
   std::optional<std::string> precision;
+  bool amp = false;
+  std::optional<std::string> amp_dtype;
   std::optional<int64_t> mem_limit;  ///< Bytes.
   bool deterministic = false;
 

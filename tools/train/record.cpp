@@ -70,7 +70,7 @@ void add_device(const RunObjects& run, Json& s) {
   const ParameterSet& set = run.model.parameters();
   s["device"] = to_string(set.device());
   s["threads"] = cpu_threads();
-  s["precision"] = set.dtype() == DType::f32 ? "fp32" : std::string(name_of(set.dtype()));
+  s["precision"] = run.settings.precision;
   const int64_t limit = backend(set.device()).allocator().limit();
   s["mem_limit"] = limit < 0 ? Json() : Json(limit);
   s["deterministic"] = run.settings.deterministic;
@@ -284,6 +284,8 @@ std::string summary_record(const RunObjects& run, const Outcome& outcome,
                            {"loss", outcome.first_losses},
                            {"relative_tolerance", 1e-4}};
   record["result"] = result_json(outcome, run.trainer.applied());
+  const optim::GradScaler* scaler = run.trainer.scaler();
+  record["result"]["skipped_steps"] = scaler ? Json(scaler->state().skipped) : Json();
   record["fresh_parameters"] = outcome.fresh_parameters;
   Json bad = Json::array();
   for (const data::BadSample& sample : run.loader.bad_samples()) {
@@ -297,13 +299,17 @@ std::string summary_record(const RunObjects& run, const Outcome& outcome,
 }
 
 std::string step_record(const Update& u, int64_t step, int64_t epoch, const Rate& lap,
-                        double data_ms) {
+                        double data_ms, const optim::GradScaler* scaler) {
   Json r{{"type", "step"}, {"time_ms", now_ms()},    {"step", step},
          {"epoch", epoch}, {"loss", number(u.loss)}, {"lr", u.lr}};
   if (u.grad_norm >= 0) r["grad_norm"] = number(u.grad_norm);
   if (u.counted.tokens == 0) {
     r["accuracy"] =
         static_cast<double>(u.correct) / static_cast<double>(std::max<int64_t>(u.targets, 1));
+  }
+  if (scaler) {
+    r["loss_scale"] = scaler->scale();
+    r["skipped_steps"] = scaler->state().skipped;
   }
   r["samples"] = u.counted.samples;
   r["samples_per_sec"] = lap.samples_per_sec();

@@ -47,9 +47,9 @@ struct Outcome {
 std::string summary_record(const RunObjects& run, const Outcome& outcome,
                            const Throughput& throughput, const std::string& command);
 
-/// Lines of metrics.jsonl.
+/// Lines of metrics.jsonl.  `scaler` is null unless the loss is scaled.
 std::string step_record(const Update& update, int64_t step, int64_t epoch, const Rate& lap,
-                        double data_ms);
+                        double data_ms, const optim::GradScaler* scaler);
 std::string evaluation_record(const Evaluation& evaluation, int64_t step, int64_t epoch,
                               double seconds);
 std::string checkpoint_record(const std::string& folder, int64_t step, double seconds);

@@ -119,8 +119,9 @@ ResumePoint find_checkpoint(const Options& o) {
 }
 
 models::CheckpointContents capture(const models::Module& model, const optim::Optimizer& optimizer,
-                                   const data::Loader& loader, const Position& position,
-                                   const std::string& settings, int64_t metrics_bytes) {
+                                   const optim::GradScaler* scaler, const data::Loader& loader,
+                                   const Position& position, const std::string& settings,
+                                   int64_t metrics_bytes) {
   models::CheckpointContents contents;
   models::TrainingState& state = contents.state;
   state.step = optimizer.applied_steps();
@@ -137,6 +138,13 @@ models::CheckpointContents capture(const models::Module& model, const optim::Opt
                     {"loader.shuffle", loader.options().shuffle},
                     {"loader.drop_last", loader.options().drop_last}};
   state.values = {{"epoch.loss_sum", position.totals.loss_sum}};
+  if (scaler) {
+    const optim::GradScaler::State& s = scaler->state();
+    state.values["scaler.scale"] = s.scale;
+    state.counters["scaler.good_updates"] = s.good_updates;
+    state.counters["scaler.consecutive_skips"] = s.consecutive_skips;
+    state.counters["scaler.skipped"] = s.skipped;
+  }
   state.texts = {{"settings", settings}};
   state.random = {{"dropout", const_cast<models::Module&>(model).parameters().rng()}};
   state.settings_hash = identity_hash(settings);
@@ -146,7 +154,8 @@ models::CheckpointContents capture(const models::Module& model, const optim::Opt
 }
 
 Restored restore(const models::Checkpoint& checkpoint, const std::string& settings,
-                 models::Module& model, optim::Optimizer& optimizer, const data::Loader& loader) {
+                 models::Module& model, optim::Optimizer& optimizer, optim::GradScaler* scaler,
+                 const data::Loader& loader) {
   const models::TrainingState& state = checkpoint.state;
   const auto find = [&](const auto& map, const char* key) {
     const auto it = map.find(key);
@@ -177,6 +186,12 @@ Restored restore(const models::Checkpoint& checkpoint, const std::string& settin
   check<IoError>(applied >= 0, "{}: state.json says {} updates; resume from another checkpoint.",
                  checkpoint.folder.string(), applied);
 
+  if (scaler) {
+    scaler->restore({.scale = find(state.values, "scaler.scale"),
+                     .good_updates = counter("scaler.good_updates"),
+                     .consecutive_skips = counter("scaler.consecutive_skips"),
+                     .skipped = counter("scaler.skipped")});
+  }
   models::load_tensors(checkpoint.model, model.parameters().state());
   models::load_tensors(checkpoint.optimizer, optimizer.state());
   optimizer.set_applied_steps(applied);

@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "models/checkpoint.h"
 #include "models/module.h"
+#include "optim/grad_scaler.h"
 #include "optim/optimizer.h"
 #include "tools/train/options.h"
 
@@ -42,10 +43,11 @@ struct ResumePoint {
 /// Throws    IoError if a path is named and there is no checkpoint, or none is whole.
 ResumePoint find_checkpoint(const Options& options);
 
-/// Everything that has to be saved.  `settings` is the text of settings.json.
+/// Everything that has to be saved.  `scaler` may be null; `settings` is the text of settings.json.
 models::CheckpointContents capture(const models::Module& model, const optim::Optimizer& optimizer,
-                                   const data::Loader& loader, const Position& position,
-                                   const std::string& settings, int64_t metrics_bytes);
+                                   const optim::GradScaler* scaler, const data::Loader& loader,
+                                   const Position& position, const std::string& settings,
+                                   int64_t metrics_bytes);
 
 struct Restored {
   Position position;
@@ -56,6 +58,7 @@ struct Restored {
 /// Puts a checkpoint's contents into the objects of a run.
 /// Throws    InvalidArgument naming the setting that may not differ and does; IoError.
 Restored restore(const models::Checkpoint& checkpoint, const std::string& settings,
-                 models::Module& model, optim::Optimizer& optimizer, const data::Loader& loader);
+                 models::Module& model, optim::Optimizer& optimizer, optim::GradScaler* scaler,
+                 const data::Loader& loader);
 
 }  // namespace crucible::train

@@ -7,6 +7,7 @@
 #include "core/autograd.h"
 #include "core/check.h"
 #include "core/rng.h"
+#include "ops/cast.h"
 #include "ops/view.h"
 
 namespace crucible::train {
@@ -25,7 +26,8 @@ std::vector<float> next_logits(models::Gpt& model, const std::vector<int64_t>& t
   std::copy(tokens.end() - length, tokens.end(), window.begin());
   const Tensor input = Tensor::from(window, {1, padded}, model.parameters().device());
   const Tensor logits = model(input);
-  return contiguous(select(select(logits, 0, 0), 0, length - 1)).to_vector<float>();
+  const Tensor last = contiguous(select(select(logits, 0, 0), 0, length - 1));
+  return cast(last, DType::f32).to_vector<float>();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/backend.h"
 #include "core/check.h"
 #include "core/log.h"
+#include "ops/autocast.h"
 #include "tools/train/signals.h"
 #include "tools/train/system_info.h"
 
@@ -74,7 +75,11 @@ std::shared_ptr<std::FILE> Session::open_id_log() const {
 }
 
 void Session::resume_from(const models::Checkpoint& checkpoint) {
-  const Restored restored = restore(checkpoint, settings_text_, *model_, *optimizer_, loader_);
+  const Restored restored =
+      restore(checkpoint, settings_text_, *model_, *optimizer_, trainer_.scaler(), loader_);
+  if (settings_.epochs && trainer_.scaler()) {
+    settings_.total_steps -= trainer_.scaler()->state().skipped;
+  }
   position_ = restored.position;
   outcome_.resumed_from = checkpoint.folder.string();
   // The lines of this run up to the checkpoint stay; of another run there are none.
@@ -106,9 +111,11 @@ void Session::announce() const {
                   "steps in all",
                   s.batch_size, s.trainer.accumulation, s.global_batch_size(), s.steps_per_epoch,
                   s.total_steps));
-  progress_.say(fmt::format("train  {}, lr {:g} ({}, {} warm-up steps), weight decay {:g}, seed {}",
-                            optimizer_->name(), s.schedule.lr, optim::name_of(s.schedule.kind),
-                            s.schedule.warmup_steps, weight_decay_of(*optimizer_), s.seed));
+  progress_.say(
+      fmt::format("train  {}, {}, lr {:g} ({}, {} warm-up steps), weight decay {:g}, "
+                  "seed {}",
+                  s.precision, optimizer_->name(), s.schedule.lr, optim::name_of(s.schedule.kind),
+                  s.schedule.warmup_steps, weight_decay_of(*optimizer_), s.seed));
   progress_.say("run    " + run_path_);
 }
 
@@ -124,6 +131,7 @@ void Session::update(int64_t next_batch) {
   const Update update = trainer_.apply(logged);
   throughput_.step_done(update.counted);
   position_.next_batch = next_batch;
+  if (update.skipped) return note_skip();
   position_.totals.loss_sum += update.loss * static_cast<double>(update.targets);
   position_.totals.targets += update.targets;
   position_.totals.correct += update.correct;
@@ -143,9 +151,19 @@ void Session::update(int64_t next_batch) {
   waiting_since_ = throughput_.now();
 }
 
+void Session::note_skip() {
+  const optim::GradScaler::State& state = trainer_.scaler()->state();
+  progress_.say(
+      fmt::format("step {} skipped: its gradients overflowed; loss scale now {:g} ({} "
+                  "skipped in all)",
+                  trainer_.applied() + 1, state.scale, state.skipped));
+  if (settings_.epochs) --settings_.total_steps;  // the batches of that step are used up
+  waiting_since_ = throughput_.now();
+}
+
 void Session::log_step(const Update& update) {
-  folder_.append_metric(
-      step_record(update, trainer_.applied(), position_.epoch + 1, lap_, lap_data_seconds_ * 1e3));
+  folder_.append_metric(step_record(update, trainer_.applied(), position_.epoch + 1, lap_,
+                                    lap_data_seconds_ * 1e3, trainer_.scaler()));
   lap_data_seconds_ = 0;
   if (progress_.mode() == Progress::Mode::lines) {
     progress_.say(render_line(progress_state(update)));
@@ -214,6 +232,7 @@ void Session::end_epoch() {
 void Session::evaluate() {
   if (!test_loader_) return;
   const Timed timed(throughput_, Throughput::Activity::evaluate);
+  const AutocastScope precision(settings_.trainer.autocast);
   const double begin = throughput_.now();
   const Evaluation e = train::evaluate(*model_, *test_loader_,
                                        {.classify = settings_.trainer.classify,
@@ -237,10 +256,11 @@ void Session::evaluate() {
 void Session::save() {
   const Timed timed(throughput_, Throughput::Activity::checkpoint);
   const double begin = throughput_.now();
-  const models::SavedCheckpoint saved = models::save_checkpoint(
-      folder_.checkpoints(),
-      capture(*model_, *optimizer_, loader_, position_, settings_text_, folder_.metrics_bytes()),
-      settings_.checkpoint_hist);
+  const models::SavedCheckpoint saved =
+      models::save_checkpoint(folder_.checkpoints(),
+                              capture(*model_, *optimizer_, trainer_.scaler(), loader_, position_,
+                                      settings_text_, folder_.metrics_bytes()),
+                              settings_.checkpoint_hist);
   saved_at_ = position_;
   for (const std::string& warning : saved.warnings) progress_.say("warning: " + warning);
   folder_.append_metric(checkpoint_record(saved.folder.filename().string(), trainer_.applied(),
@@ -251,6 +271,7 @@ void Session::print_sample() {
   auto* gpt = dynamic_cast<models::Gpt*>(model_.get());
   if (!gpt || !data_.tokenizer || settings_.sample.tokens == 0) return;
   progress_.clear();
+  const AutocastScope precision(settings_.trainer.autocast);
   SampleOptions sample = settings_.sample;
   sample.seed = settings_.seed;
   const std::string text =

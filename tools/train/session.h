@@ -47,6 +47,7 @@ class Session {
   std::shared_ptr<std::FILE> open_id_log() const;
   void resume_from(const models::Checkpoint& checkpoint);
   void announce() const;
+  void note_skip();
   void log_step(const Update& update);
   void evaluate();
   void save();

@@ -156,6 +156,9 @@ Settings resolve(const Options& o, const DataSource& data) {
   resolve_length(o, data, defaults, s);
   resolve_optimizer(o, defaults, s);
   s.trainer.classify = !is_gpt(s.model);
+  s.precision = o.precision.value_or("fp32");
+  if (s.precision == "bf16") s.trainer.autocast = DType::bf16;
+  if (s.precision == "fp16") s.trainer.autocast = DType::f16;
   s.eval_interval = o.eval_interval.value_or(0);
   s.eval_batches = o.eval_batches.value_or(0);
   s.log_interval = o.log_interval.value_or(50);

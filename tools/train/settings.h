@@ -24,6 +24,8 @@ struct Settings {
   bool skip_bad = false;
   uint64_t seed = 0;
 
+  std::string precision;  ///< "fp32", "fp16" or "bf16"; 16 bits mean mixed precision.
+
   std::optional<int64_t> epochs;  ///< Absent if the length is given in steps.
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 0;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "models/module.h"
+#include "optim/grad_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "tools/train/throughput.h"
@@ -14,6 +16,7 @@ struct TrainerOptions {
   int64_t accumulation = 1;  ///< Micro-batches of an update; an epoch's last one may have fewer.
   double clip_grad = 0.0;    ///< 0: off.
   double label_smoothing = 0.0;
+  std::optional<DType> autocast;  ///< Dtype of products in forward; f16 also scales the loss.
   bool classify = true;  ///< Count right answers; batches are samples, not sequences of tokens.
 };
 
@@ -26,6 +29,7 @@ struct Update {
   double grad_norm = -1.0;  ///< Before clipping; negative if it was not measured.
   Counted counted;
   int64_t micro_batches = 0;
+  bool skipped = false;  ///< The scaled gradients overflowed; nothing was changed.
 };
 
 /// Sums losses and gradients over micro-batches and divides by the number of targets of them all,
@@ -43,21 +47,32 @@ class Trainer {
 
   /// Applies what was accumulated.  Waits for the device.
   /// Throws    Error naming the step and the first parameter with a non-finite gradient if the loss
-  ///           or the gradient is not finite; nothing is changed then.
+  ///           or the gradient is not finite; nothing is changed then.  With a scaled loss the
+  ///           update is skipped instead, and too many skips in a row are the error.
   Update apply(bool measure_norm = false);
 
   /// Updates applied since the run began, resumed parts included.
   int64_t applied() const { return optimizer_.applied_steps(); }
   const TrainerOptions& options() const { return options_; }
   const optim::Schedule& schedule() const { return schedule_; }
+  /// Null unless the loss is scaled.
+  optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  const optim::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
 
  private:
   [[noreturn]] void stop_non_finite(double loss) const;
+  /// What the summed loss of the window is multiplied by before backward.
+  void choose_upstream(int64_t targets);
+  /// The update after its gradients turned out not to be finite.
+  void skip(Update& update);
+  void begin_window();
 
   models::Module& model_;
   optim::Optimizer& optimizer_;
   optim::Schedule schedule_;
   TrainerOptions options_;
+  std::optional<optim::GradScaler> scaler_;
+  double upstream_ = 1.0;
   int64_t pending_ = 0;
   int64_t targets_ = 0;
   Counted counted_;

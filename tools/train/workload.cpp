@@ -38,8 +38,9 @@ Device prepare_device(const Options& o) {
   const Device device = chosen_device(o);
   Backend& backend = crucible::backend(device);
   const std::string precision = o.precision.value_or("fp32");
-  check(precision == "fp32", "train: --precision {} is not available on {} yet; use fp32.",
-        precision, to_string(device));
+  check(precision != "tf32",
+        "train: --precision tf32 is not available on {} yet; use fp32, bf16 or fp16.",
+        to_string(device));
   if (o.threads) omp_set_num_threads(static_cast<int>(*o.threads));
   if (o.mem_limit) backend.allocator().set_limit(*o.mem_limit);
   return device;
