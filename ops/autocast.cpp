@@ -8,12 +8,12 @@ namespace {
 
 thread_local std::optional<DType> scope_dtype;
 
-const OpInfo narrow_parameter_op{"narrow_parameter"};
+const OpInfo cast_op{"cast"};
 
 // The 16-bit copy of a parameter, as a function of the parameter.
 Tensor narrow_parameter(const Tensor& x) {
   x.node()->narrow_copy->refresh();
-  return record(narrow_parameter_op, x.node()->narrow, {x},
+  return record(cast_op, x.node()->narrow, {x},
                 [](const Tensor& dy, const Needs& needs) -> Gradients {
                   const Tensor dx = needs.destination(0);
                   run(prim::Copy{.x = dy, .y = dx});
